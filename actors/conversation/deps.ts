@@ -1,0 +1,41 @@
+/**
+ * Owns: what a ConversationActor needs from its neighbours, as narrow functions. actors/index.ts plugs them together.
+ */
+import type { LeaseTimes } from '../../db/ledger/claim.ts';
+import type { Database } from '../../db/pool.ts';
+import type { Clock } from '../../src/kernel/clock.ts';
+import type { Log } from '../../src/kernel/log.ts';
+import type { ConversationId } from '../../src/kernel/ids.ts';
+import type { FailureTexts } from '../failure-texts.ts';
+import type { ChangeSink, PartialSink } from '../ports.ts';
+import type { SandboxIdentity } from '../runtime.ts';
+import type { Renewals } from './renewals.ts';
+
+export interface ConversationDeps {
+  readonly db: Database;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly changes: ChangeSink;
+  readonly partials: PartialSink;
+  readonly renewals: Renewals;
+  readonly times: LeaseTimes;
+  readonly maxFollowUps: number;
+  readonly texts: FailureTexts;
+  /** Conversations with an actor in memory. */
+  readonly active: Set<ConversationId>;
+  readonly capacity: {
+    /** A pull of this sandbox waits and its conversation has a claimable turn. */
+    offer(sandbox: SandboxIdentity): void;
+    withdraw(sandbox: SandboxIdentity): void;
+    /** A slot of the installation may have come free. */
+    slotsChanged(): void;
+  };
+  readonly sandboxes: {
+    /** The conversation has a claimable turn and no pull is parked here. */
+    wanted(conversationId: ConversationId): void;
+  };
+  readonly self: {
+    /** Look at the rows of this conversation once more. */
+    refresh(id: string): void;
+  };
+}

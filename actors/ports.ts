@@ -1,0 +1,52 @@
+/**
+ * Owns: what the actors need from the rest of the server, as interfaces. main.ts plugs the real ones in.
+ */
+import type { Change } from '../src/contract/changes.ts';
+import type { ConversationId, SandboxId, TurnId } from '../src/kernel/ids.ts';
+
+/** Told after a commit, never inside a transaction. Must not throw and must not block. */
+export interface ChangeSink {
+  publish(change: Change): void;
+}
+
+/** Partial answers live in memory only. */
+export interface PartialSink {
+  /** Adds what an attempt has written. `resync`: the earlier deltas are not known here, the loop must send the whole text. */
+  publish(partial: AttemptPartial): 'ok' | 'resync';
+  /** The attempt is over (end, requeue, take-back): what it had written is dropped everywhere. */
+  clear(conversationId: ConversationId, turnId: TurnId): void;
+}
+
+export interface AttemptPartial {
+  readonly workspaceId: string;
+  readonly accountId: string;
+  readonly conversationId: ConversationId;
+  readonly turnId: TurnId;
+  readonly epoch: number;
+  /** UTF-16 units before `text`. */
+  readonly offset: number;
+  readonly text: string;
+  readonly stage: string | null;
+  /** `text` is the whole answer so far. */
+  readonly full: boolean;
+}
+
+/** Starts and ends sandboxes of one kind (local processes, pods). One runner serves one conversation and is never reused for another. */
+export interface SandboxHost {
+  /** Resolves when a runner has accepted the assignment; rejects with BUSY when no more runners may be started. */
+  start(request: { sandboxId: SandboxId; conversationId: ConversationId; credential: string }): Promise<void>;
+  /** Ends the runner gracefully, then by force. */
+  end(sandboxId: SandboxId): Promise<void>;
+  /** Called once per sandbox when its runner is gone. */
+  onExit(listener: (sandboxId: SandboxId, how: 'asked' | 'crashed') => void): void;
+  list(): readonly RunnerView[];
+  /** Asks busy runners to hand their run on, waits at most `graceMs`, then kills what is left. */
+  drain(graceMs: number): Promise<void>;
+}
+
+export interface RunnerView {
+  readonly sandboxId: SandboxId | null;
+  readonly state: 'starting' | 'warm' | 'idle' | 'busy' | 'ending';
+  readonly pid: number | null;
+  readonly startedAt: number;
+}

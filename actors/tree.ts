@@ -1,0 +1,238 @@
+/**
+ * Owns: how the actors are wired to each other, their bounds, their timers, and `Runtime`, the door that HTTP calls.
+ * Does not own: what an actor does (its own folder), the order of a shutdown (main.ts).
+ */
+import { findOrCreateMain, findTurn, ownsConversation } from '../db/ledger/conversation.ts';
+import type { LeaseTimes } from '../db/ledger/claim.ts';
+import { noteCall } from '../db/ledger/fence.ts';
+import type { TakenBack } from '../db/ledger/reap.ts';
+import type { Database } from '../db/pool.ts';
+import type { Change } from '../src/contract/changes.ts';
+import type { ContextResponse } from '../src/contract/agent.ts';
+import type { Clock, Timer } from '../src/kernel/clock.ts';
+import type { ConversationId, HostId, RunId, SandboxId } from '../src/kernel/ids.ts';
+import type { Log } from '../src/kernel/log.ts';
+import { CapacityBehaviour, type CapacityCommand } from './capacity/capacity.actor.ts';
+import type { ConversationCommand, ConversationReply } from './conversation/commands.ts';
+import { ConversationBehaviour } from './conversation/conversation.actor.ts';
+import { ParkedPull } from './conversation/pulls.ts';
+import { Renewals } from './conversation/renewals.ts';
+import type { FailureTexts } from './failure-texts.ts';
+import { type ActorKind, ActorSystem, type ActorView, type KernelObserver, type SingleActor } from './kernel/index.ts';
+import type { ChangeSink, PartialSink, SandboxHost } from './ports.ts';
+import { ReaperBehaviour, type ReaperCommand } from './reaper/reaper.actor.ts';
+import type { Attempt, QuestionInput, Runtime } from './runtime.ts';
+import { SandboxesBehaviour, type SandboxesCommand } from './sandboxes/sandboxes.actor.ts';
+
+export interface ActorsDeps {
+  readonly db: Database;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly observer?: KernelObserver;
+  readonly changes: ChangeSink;
+  readonly partials: PartialSink;
+  /** Builds what `GET context` answers, for an attempt that has just passed the fence. null: its turn is gone. */
+  readonly buildContext: (runId: RunId) => Promise<ContextResponse | null>;
+  readonly sandboxHost: SandboxHost;
+  readonly host: { readonly id: HostId; readonly predecessorOf: string | null };
+  readonly texts: FailureTexts;
+  readonly times: LeaseTimes;
+  readonly maxFollowUps: number;
+  readonly sandboxesMax: number;
+  readonly sandboxIdleMs: number;
+  /** How often leases, hosts, demand and unserved offers are looked at, milliseconds. */
+  readonly sweepMs: number;
+}
+
+export interface Actors {
+  readonly runtime: Runtime;
+  /** Starts the timers. Before it, nothing is claimed by itself. */
+  start(): void;
+  /** A change of another server, or one found by the catch-up sweep. */
+  changed(change: Change): void;
+  /** Conversations with an actor in memory, for the catch-up sweep. */
+  activeConversationIds(): readonly ConversationId[];
+  views(limit?: number): readonly ActorView[];
+  /** Attempts that a dead predecessor of this host held are taken back now. Returns their number. */
+  reap(): Promise<number>;
+  /** No new pull is parked or claimed; parked ones are answered empty. The rest goes on. */
+  stopClaiming(): void;
+  /** Answers what was accepted, then stops. True when everything was answered in time. */
+  drain(graceMs: number): Promise<boolean>;
+}
+
+/** Bounds of one server; each actor costs about 3 KB. */
+const CONVERSATIONS = { mailboxMax: 100, actorsMax: 50_000, idleMs: 60_000, handlerMs: 20_000, sweepMs: 5_000 };
+const SINGLE = { mailboxMax: 100_000, handlerMs: 30_000 };
+
+type Conversations = ActorKind<ConversationCommand, ConversationReply, 'conversation'>;
+
+class Tree implements Actors {
+  readonly #deps: ActorsDeps;
+  readonly #system: ActorSystem;
+  readonly #conversations: Conversations;
+  readonly #capacity: SingleActor<CapacityCommand, undefined>;
+  readonly #sandboxes: SingleActor<SandboxesCommand, undefined>;
+  readonly #reaper: SingleActor<ReaperCommand, number>;
+  readonly #parked = new Set<ParkedPull>();
+  readonly #active = new Set<ConversationId>();
+  readonly #timers: Timer[] = [];
+  #claiming = true;
+
+  constructor(deps: ActorsDeps) {
+    this.#deps = deps;
+    const { db, clock, log, times, texts, host } = deps;
+    this.#system = new ActorSystem({ clock, log, ...(deps.observer ? { observer: deps.observer } : {}) });
+    this.#capacity = this.#system.single('capacity', this.#capacityBehaviour(), SINGLE);
+    this.#sandboxes = this.#system.single('sandboxes', this.#sandboxesBehaviour(), SINGLE);
+    const reapTexts = { failed: texts.error, deadline: texts.deadline };
+    const reaper = new ReaperBehaviour({ db, log, host, texts: reapTexts, takenBack: (turn) => this.#takenBack(turn) });
+    this.#reaper = this.#system.single('reaper', reaper, { ...SINGLE, mailboxMax: 10 });
+    const renewals = new Renewals(db, clock, times.leaseTtlMs);
+    const { changes, partials, maxFollowUps } = deps;
+    const behaviour = new ConversationBehaviour({
+      ...{ db, clock, log, changes, partials, renewals, times, maxFollowUps, texts, active: this.#active },
+      capacity: {
+        offer: ({ conversationId, sandboxId }) => {
+          if (this.#claiming) this.#capacity.tell({ type: 'Offer', offer: { conversationId, sandboxId } });
+        },
+        withdraw: ({ conversationId, sandboxId }) => this.#capacity.tell({ type: 'Withdraw', offer: { conversationId, sandboxId } }),
+        slotsChanged: () => this.#capacity.tell({ type: 'SlotsChanged' }),
+      },
+      sandboxes: { wanted: (conversationId) => this.#claiming && this.#sandboxes.tell({ type: 'Wanted', conversationId }) },
+      self: { refresh: (id) => this.#conversations.tell(id, { type: 'Changed', version: 0 }) },
+    });
+    this.#conversations = this.#system.kind('conversation', behaviour, CONVERSATIONS);
+  }
+
+  #capacityBehaviour(): CapacityBehaviour {
+    const { db, times } = this.#deps;
+    return new CapacityBehaviour({
+      db,
+      times,
+      claimSoon: () => this.#capacity.tell({ type: 'Claim' }),
+      granted: (grant) => {
+        this.#conversations.tell(grant.conversationId, { type: 'TurnClaimed', grant });
+        const { workspaceId, accountId, conversationId, version, turnId } = grant;
+        this.#deps.changes.publish({ workspaceId, accountId, conversationId, version, turnIds: [turnId], entryIds: [], sealedRunIds: [], slots: true });
+      },
+    });
+  }
+
+  #sandboxesBehaviour(): SandboxesBehaviour {
+    const { db, log, sandboxHost, host, sandboxesMax, sandboxIdleMs } = this.#deps;
+    sandboxHost.onExit((sandboxId: SandboxId, how) => this.#sandboxes.tell({ type: 'RunnerExited', sandboxId, how }));
+    return new SandboxesBehaviour({
+      ...{ db, log, host: sandboxHost, hostId: host.id, sandboxesMax, idleMs: sandboxIdleMs },
+      lookSoon: () => this.#sandboxes.tell({ type: 'Look' }),
+      reapNow: () => this.#reaper.tell({ type: 'Sweep' }),
+    });
+  }
+
+  #takenBack(turn: TakenBack): void {
+    const { workspaceId, accountId, conversationId, version, turnId, runId } = turn;
+    this.#deps.partials.clear(conversationId, turnId);
+    this.#deps.changes.publish({ workspaceId, accountId, conversationId, version, turnIds: [turnId], entryIds: [], sealedRunIds: [runId], slots: true });
+    this.#conversations.tellIfActive(conversationId, { type: 'Changed', version });
+    this.#capacity.tell({ type: 'SlotsChanged' });
+    this.#sandboxes.tell({ type: 'Look' });
+  }
+
+  start(): void {
+    this.#timers.push(
+      this.#deps.clock.every(this.#deps.sweepMs, () => {
+        this.#reaper.tell({ type: 'Sweep' });
+        if (!this.#claiming) return;
+        this.#capacity.tell({ type: 'SlotsChanged' });
+        this.#sandboxes.tell({ type: 'Sweep' });
+      }),
+    );
+    this.#sandboxes.tell({ type: 'Look' });
+  }
+
+  changed(change: Change): void {
+    this.#conversations.tellIfActive(change.conversationId, { type: 'Changed', version: change.version });
+    if (change.slots && this.#claiming) this.#capacity.tell({ type: 'SlotsChanged' });
+  }
+
+  activeConversationIds(): readonly ConversationId[] {
+    return [...this.#active];
+  }
+
+  views(limit?: number): readonly ActorView[] {
+    return this.#system.list(limit);
+  }
+
+  reap(): Promise<number> {
+    return this.#reaper.ask({ type: 'Sweep' });
+  }
+
+  stopClaiming(): void {
+    this.#claiming = false;
+    for (const pull of this.#parked) pull.answer(null);
+  }
+
+  async drain(graceMs: number): Promise<boolean> {
+    for (const timer of this.#timers) timer.cancel();
+    return this.#system.drain(graceMs);
+  }
+
+  readonly runtime: Runtime = {
+    submitQuestion: async (input) => {
+      const conversationId = await this.#conversationFor(input);
+      return conversationId ? this.#ask(conversationId, { type: 'SubmitQuestion', input }) : { kind: 'no-conversation' };
+    },
+    stopTurn: async (member, turnId) => {
+      const turn = await findTurn(this.#deps.db, member, turnId);
+      if (!turn) return { kind: 'no-turn' };
+      if (turn.status === 'STOPPED') return { kind: 'stopped' };
+      if (turn.status === 'DONE' || turn.status === 'FAILED') return { kind: 'already-ended' };
+      return this.#ask(turn.conversationId, { type: 'StopTurn', turnId });
+    },
+    claimNext: async (sandbox, waitMs, signal) => {
+      if (!this.#claiming || signal.aborted) return null;
+      const pull = new ParkedPull(sandbox, this.#deps.clock, waitMs);
+      const abandon = () => pull.answer(null);
+      signal.addEventListener('abort', abandon, { once: true });
+      this.#parked.add(pull);
+      try {
+        await this.#ask(sandbox.conversationId, { type: 'ClaimNext', pull });
+        return await pull.answered;
+      } finally {
+        this.#parked.delete(pull);
+        signal.removeEventListener('abort', abandon);
+        this.#conversations.tellIfActive(sandbox.conversationId, { type: 'AbandonPull', pull });
+      }
+    },
+    readContext: async (attempt) => {
+      const state = await noteCall(this.#deps.db, key(attempt));
+      if (!state) return { kind: 'lost' };
+      if (state.stop) return { kind: 'stopped', stop: state.stop };
+      const context = await this.#deps.buildContext(attempt.runId);
+      return context ? { kind: 'context', context } : { kind: 'lost' };
+    },
+    renewLease: (attempt) => this.#ask(attempt.sandbox.conversationId, { type: 'RenewLease', attempt }),
+    publishPartial: (attempt, partial) => this.#ask(attempt.sandbox.conversationId, { type: 'PublishPartial', attempt, partial }),
+    endTurn: (attempt, end) => this.#ask(attempt.sandbox.conversationId, { type: 'EndTurn', attempt, end }),
+    endRun: (attempt, end) => this.#ask(attempt.sandbox.conversationId, { type: 'EndRun', attempt, end }),
+  };
+
+  /** The reply's type belongs to the command; one actor answers all of them. */
+  async #ask<Reply>(id: ConversationId, command: ConversationCommand): Promise<Reply> {
+    return (await this.#conversations.ask(id, command)) as Reply;
+  }
+
+  async #conversationFor(input: QuestionInput): Promise<ConversationId | null> {
+    if (input.conversationId === null) return findOrCreateMain(this.#deps.db, input.workspaceId, input.accountId);
+    return (await ownsConversation(this.#deps.db, input, input.conversationId)) ? input.conversationId : null;
+  }
+}
+
+function key(attempt: Attempt) {
+  return { runId: attempt.runId, epoch: attempt.epoch, sandboxId: attempt.sandbox.sandboxId };
+}
+
+/** Builds the supervision tree; `start` sets it going. */
+export function createActors(deps: ActorsDeps): Actors {
+  return new Tree(deps);
+}

@@ -1,0 +1,119 @@
+/**
+ * The only door of the embedded PostgreSQL: starts the one under HEPH_DATA_DIR and returns a handle. The steps, in order, each in its file:
+ * data directory -> server lock -> whom it runs as -> programs -> what a killed server left -> cluster and password -> process -> database.
+ * The lock is held until PostgreSQL has ended, by stop() or on its own.
+ */
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Log } from '../../src/kernel/log.ts';
+import { locatePackage, prepareBinaries } from './binaries.ts';
+import { assertReachable, openDataDir, prepareCluster, SUPERUSER } from './data-dir.ts';
+import { createDatabase, dropDatabase, ensureDatabase } from './databases.ts';
+import { onDisk, PostgresStartFailed } from './errors.ts';
+import { acquireLock } from './lock.ts';
+import { stopOrphan } from './orphan.ts';
+import { type Launch, launchPostgres, type Running } from './supervise.ts';
+import { lentUser } from './user.ts';
+
+export { DataDirInUse, DataDirUnusable, EmbeddedPostgresError, PostgresStartFailed, PostgresUnavailable } from './errors.ts';
+export { createDatabase, dropDatabase };
+
+export interface EmbeddedOptions {
+  /** HEPH_DATA_DIR, absolute. The cluster lives in `<dataDir>/postgres`. */
+  readonly dataDir: string;
+  readonly log: Log;
+  /** Default: a free loopback port. */
+  readonly port?: number;
+  /** Server settings that are added to ours or replace them, `name: value`. */
+  readonly extraSettings?: Readonly<Record<string, string>>;
+}
+
+export interface EmbeddedPostgres {
+  /** `postgres://…` of database heph, with its password. Never log it. */
+  readonly url: string;
+  readonly port: number;
+  readonly pid: number;
+  /** Resolves with how PostgreSQL ended, whoever ended it; never rejects. */
+  readonly exited: Promise<string>;
+  /** Fast shutdown: open transactions are rolled back, everything committed is on disk. May be called again, also after it died. */
+  stop(): Promise<void>;
+}
+
+const DATABASE = 'heph';
+const RETRIES_MAX = 20;
+const RETRY_PAUSE_MS = 250;
+/** Somebody took the free port before PostgreSQL did. */
+const PORT_TAKEN = /could not bind/;
+/** The processes of a PostgreSQL that was killed outright need a moment to notice. */
+const MEMORY_IN_USE = /pre-existing shared memory block/;
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+type Attempt = Omit<Launch, 'port'> & { readonly port: number | undefined };
+
+async function launchWithRetries(attempt: Attempt): Promise<{ running: Running; port: number }> {
+  for (let retry = 0; ; retry++) {
+    const port = attempt.port ?? (await freePort());
+    try {
+      return { running: await launchPostgres({ ...attempt, port }), port };
+    } catch (error) {
+      const said = error instanceof PostgresStartFailed ? error.message : '';
+      const passes = MEMORY_IN_USE.test(said) || (attempt.port === undefined && PORT_TAKEN.test(said));
+      if (!passes || retry >= RETRIES_MAX) throw error;
+      await sleep(RETRY_PAUSE_MS);
+    }
+  }
+}
+
+/**
+ * Starts the embedded PostgreSQL; at the first start it makes the cluster and database heph.
+ * @throws EmbeddedPostgresError (DataDirInUse, DataDirUnusable, PostgresUnavailable, PostgresStartFailed): its message is for the person who
+ * starts Heph.
+ */
+export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<EmbeddedPostgres> {
+  const { log } = options;
+  const startedMs = performance.now();
+  const layout = await onDisk(options.dataDir, () => openDataDir(options.dataDir));
+  const lock = await onDisk(layout.dataDir, () => acquireLock(layout.dataDir));
+  try {
+    const { attempt, password, created } = await onDisk(layout.dataDir, async () => {
+      const user = lentUser(layout.dataDir, layout.clusterDir);
+      assertReachable(layout, user);
+      const binaries = await prepareBinaries(locatePackage(), user);
+      await stopOrphan(layout.clusterDir, log);
+      const cluster = await prepareCluster(layout, { binaries, user });
+      return { ...cluster, attempt: { layout, binaries, user, log, port: options.port, extraSettings: options.extraSettings ?? {} } };
+    });
+    const { running, port } = await onDisk(layout.dataDir, () => launchWithRetries(attempt));
+    const exited = running.exited.finally(() => lock.release());
+    try {
+      // PGSSLMODE of the user's shell must not decide over a loopback connection.
+      const url = `postgres://${SUPERUSER}:${password}@127.0.0.1:${port}/postgres?sslmode=disable`;
+      const handle = { url: await ensureDatabase(url, DATABASE), port, pid: running.pid, exited, stop: stopAfter(running, exited) };
+      log.info('embedded_postgres_started', { pid: handle.pid, port, created, durationMs: Math.round(performance.now() - startedMs) });
+      return handle;
+    } catch (error) {
+      await running.stop();
+      throw error;
+    }
+  } catch (error) {
+    lock.release();
+    throw error;
+  }
+}
+
+/** A stop after which the lock is free too, so that a caller may start again at once. */
+function stopAfter(running: Running, exited: Promise<string>): () => Promise<void> {
+  return async () => {
+    await running.stop();
+    await exited;
+  };
+}

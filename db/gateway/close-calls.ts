@@ -1,0 +1,72 @@
+/**
+ * Owns: the closing of usage rows. rule: R15 (a row is closed once: the first outcome stays, a repeat changes nothing)
+ */
+import { z } from 'zod';
+import type { CallId } from '../../src/kernel/ids.ts';
+import { type Executor, sql } from '../pool.ts';
+
+/**
+ * How a call ended. `ok`: the model finished. `provider_error`: the provider answered with an error, or sent one in its stream.
+ * `truncated`: its stream ended before it was finished. `aborted`: the sandbox hung up. `sealed`: its attempt was stopped or lost its run.
+ * `draining`: this server shut down. `abandoned`: a server died with the call in flight.
+ */
+export type CallOutcome =
+  | 'ok'
+  | 'provider_error'
+  | 'truncated'
+  | 'stalled'
+  | 'unreachable'
+  | 'aborted'
+  | 'sealed'
+  | 'draining'
+  | 'abandoned';
+
+/** Tokens of one call; null where the provider did not say. The four never overlap. */
+export interface TokenUsage {
+  readonly inputTokens: number | null;
+  readonly outputTokens: number | null;
+  readonly cacheReadTokens: number | null;
+  readonly cacheWriteTokens: number | null;
+}
+
+export interface CallClosing extends TokenUsage {
+  readonly callId: CallId;
+  readonly outcome: CallOutcome;
+  /** The provider's status; null when it never answered. */
+  readonly httpStatus: number | null;
+}
+
+const idRow = z.object({ id: z.string() });
+
+/** Closes the rows that are still open. Returns how many these were. */
+export async function closeCalls(db: Executor, closings: readonly CallClosing[]): Promise<number> {
+  const column = <T extends string | number | null>(pick: (closing: CallClosing) => T, type: string) => sql.array(closings.map(pick), type);
+  const rows = await db.any(sql.prepared('gateway_close_calls', idRow)`
+    update llm_usage_event e set state = 'CLOSED', closed_at = clock_timestamp(), outcome = c.outcome, http_status = c.http_status,
+      input_tokens = c.input_tokens, output_tokens = c.output_tokens,
+      cache_read_tokens = c.cache_read_tokens, cache_write_tokens = c.cache_write_tokens
+    from unnest(${column((c) => c.callId, 'uuid')}, ${column((c) => c.outcome, 'text')}, ${column((c) => c.httpStatus, 'int2')},
+      ${column((c) => c.inputTokens, 'int8')}, ${column((c) => c.outputTokens, 'int8')},
+      ${column((c) => c.cacheReadTokens, 'int8')}, ${column((c) => c.cacheWriteTokens, 'int8')})
+      as c(id, outcome, http_status, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens)
+    where e.id = c.id and e.state = 'OPEN'
+    returning e.id`);
+  return rows.length;
+}
+
+/**
+ * Closes at most `rowsMax` rows that have been open for longer than `olderThanMs`: their server died before it wrote how the call ended.
+ * Choose it well above the longest turn. Returns how many these were.
+ */
+export async function closeAbandonedCalls(db: Executor, olderThanMs: number, rowsMax: number): Promise<number> {
+  const rows = await db.any(sql.prepared('gateway_close_abandoned', idRow)`
+    with lost as materialized (
+      select id from llm_usage_event
+      where state = 'OPEN' and opened_at < (select clock_timestamp()) - ${olderThanMs}::int * interval '1 ms'
+      order by opened_at limit ${rowsMax}::int for update skip locked
+    )
+    update llm_usage_event e set state = 'CLOSED', outcome = 'abandoned', closed_at = clock_timestamp()
+    from lost where e.id = lost.id
+    returning e.id`);
+  return rows.length;
+}

@@ -1,0 +1,84 @@
+/**
+ * Owns: the end of an attempt, in one statement: entries, turn, run and slot, all or none.
+ * rule: R5 (run, epoch and sandbox in the statement's own WHERE, at the version the caller decided on)
+ * rule: R7 (only this statement writes a turn's entries)  rule: R12 (after an erasure is requested it stores no entries)
+ */
+import { z } from 'zod';
+import type { ConversationId, EntryId, TurnId } from '../../src/kernel/ids.ts';
+import { type Executor, sql } from '../pool.ts';
+import type { AttemptKey } from './fence.ts';
+
+export interface NewEntry {
+  readonly id: EntryId;
+  readonly kind: 'ANSWER' | 'TOOL_RESULT' | 'SYSTEM' | 'SUMMARY' | 'EDIT';
+  /** The words that a person sees, or null. */
+  readonly text: string | null;
+  /** Pi's entry as JSON text, stored byte for byte. */
+  readonly payload: string;
+}
+
+export interface EndParams extends AttemptKey {
+  readonly conversationId: ConversationId;
+  readonly version: number;
+  /** What the turn becomes unless it is already STOPPED. */
+  readonly status: 'DONE' | 'FAILED';
+  readonly error: { readonly code: string; readonly text: string; readonly detail: string | null } | null;
+  readonly entries: readonly NewEntry[];
+}
+
+/** null: nothing was written (the attempt lost its run, or the version moved). */
+export type EndResult = { readonly version: number; readonly turnId: TurnId; readonly status: 'DONE' | 'FAILED' | 'STOPPED'; readonly entryIds: readonly EntryId[] } | null;
+
+const endRow = z.object({
+  version: z.number(),
+  turn_id: z.string(),
+  status: z.enum(['DONE', 'FAILED', 'STOPPED']),
+  entry_ids: z.array(z.string()),
+});
+
+export async function endTurn(db: Executor, p: EndParams): Promise<EndResult> {
+  const list = <K extends keyof NewEntry>(key: K) => p.entries.map((entry) => entry[key]);
+  const row = await db.maybeOne(sql.prepared('ledger_end_turn', endRow)`
+    with claim as materialized (
+      select r.id, r.turn_id, t.account_id, t.surface, t.status from agent_run r join mentor_turn t on t.id = r.turn_id
+      where r.id = ${p.runId}::uuid and r.epoch = ${p.epoch}::int and r.sandbox_id = ${p.sandboxId}::uuid and r.state = 'LEASED'
+    ), fence as materialized (
+      select a.id, a.erasure_requested_at is null as may_write from account a join claim on claim.account_id = a.id for share of a
+    ), given as materialized (
+      select g.* from fence, unnest(${sql.array(list('id'), 'uuid')}, ${sql.array(list('kind'), 'text')}, ${sql.array(list('text'), 'text')},
+        ${sql.array(list('payload'), 'text')}) with ordinality as g(id, kind, text, payload, nth)
+      where fence.may_write
+    ), conv as (
+      update mentor_conversation c set version = c.version + 1, last_seq = c.last_seq + (select count(*) from given),
+        last_answer_at = case when exists (select 1 from given where kind = 'ANSWER' and text is not null) then clock_timestamp()
+          else c.last_answer_at end
+      from claim, fence
+      where c.id = ${p.conversationId}::uuid and c.version = ${p.version}::bigint
+      returning c.id, c.workspace_id, c.version, c.last_seq
+    ), turn as (
+      update mentor_turn t set
+        status = case when t.status = 'STOPPED' then 'STOPPED' else ${p.status}::text end,
+        ended_at = coalesce(t.ended_at, clock_timestamp()),
+        error_code = case when t.status <> 'STOPPED' then ${p.error?.code ?? null}::text end,
+        error_text = case when t.status <> 'STOPPED' then ${p.error?.text ?? null}::text end,
+        error_detail = case when t.status <> 'STOPPED' then ${p.error?.detail ?? null}::text end
+      from claim, conv where t.id = claim.turn_id
+      returning t.id, t.status
+    ), run as (
+      update agent_run r set state = 'ENDED', ended_at = clock_timestamp(), lease_until = null, deadline_at = null, bound_at = null
+      from turn where r.turn_id = turn.id
+      returning r.id
+    ), freed as (
+      update turn_slot s set run_id = null from run where s.run_id = run.id
+    ), entry as (
+      insert into mentor_entry (id, workspace_id, conversation_id, turn_id, seq, kind, surface, text, payload, search_text)
+      select g.id, conv.workspace_id, conv.id, turn.id, conv.last_seq - (select count(*) from given) + g.nth, g.kind, claim.surface,
+        g.text, g.payload::json, case when g.kind = 'ANSWER' then g.text end
+      from given g, conv, turn, claim
+      returning id, kind, text, seq
+    )
+    select conv.version, turn.id as turn_id, turn.status,
+      coalesce((select array_agg(e.id order by e.seq) from entry e where e.kind = 'ANSWER' and e.text is not null), '{}') as entry_ids
+    from conv, turn`);
+  return row && { version: row.version, turnId: row.turn_id as TurnId, status: row.status, entryIds: row.entry_ids as EntryId[] };
+}

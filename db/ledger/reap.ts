@@ -1,0 +1,89 @@
+/**
+ * Owns: taking back attempts whose lease has run out or whose sandbox is gone. Only the ReaperActor calls it.
+ * rule: R8 (the database clock judges)  rule: R9 (first loss requeues, second fails)  rule: R6
+ * The first lost lease returns the turn to the queue, the second fails it, a passed deadline fails it, a stopped turn stays stopped.
+ * Conversations are locked first, in order, SKIP LOCKED, at the version of the read; the lease is judged again on the locked run,
+ * because a renewal does not change the version.
+ */
+import { z } from 'zod';
+import type { AccountId, ConversationId, RunId, TurnId, WorkspaceId } from '../../src/kernel/ids.ts';
+import { type Executor, sql } from '../pool.ts';
+
+export interface ReapTexts {
+  readonly failed: { readonly code: string; readonly text: string };
+  readonly deadline: { readonly code: string; readonly text: string };
+}
+
+export interface TakenBack {
+  readonly workspaceId: WorkspaceId;
+  readonly accountId: AccountId;
+  readonly conversationId: ConversationId;
+  readonly version: number;
+  readonly turnId: TurnId;
+  readonly runId: RunId;
+  readonly epoch: number;
+  readonly status: 'QUEUED' | 'FAILED' | 'STOPPED';
+}
+
+const takenRow = z.object({
+  workspace_id: z.string(),
+  account_id: z.string(),
+  conversation_id: z.string(),
+  version: z.number(),
+  turn_id: z.string(),
+  run_id: z.string(),
+  epoch: z.number(),
+  status: z.enum(['QUEUED', 'FAILED', 'STOPPED']),
+});
+
+/** One bounded batch, oldest lease first. A full batch means that there may be more. */
+export async function takeBackLeases(db: Executor, batchMax: number, texts: ReapTexts): Promise<readonly TakenBack[]> {
+  const rows = await db.any(sql.prepared('ledger_reap', takenRow)`
+    with due as materialized (
+      select r.id as run_id, r.conversation_id, c.version, b.state = 'ENDED' as orphan
+      from agent_run r join mentor_conversation c on c.id = r.conversation_id join sandbox b on b.id = r.sandbox_id
+      where r.state = 'LEASED' and (r.lease_until <= (select clock_timestamp()) or b.state = 'ENDED')
+      order by r.lease_until limit ${batchMax}::int
+    ), locked as materialized (
+      select c.id as conversation_id, d.run_id, d.orphan
+      from mentor_conversation c join due d on d.conversation_id = c.id
+      where c.version = d.version
+      order by c.id for update of c skip locked
+    ), run as (
+      update agent_run r set
+        state = case when t.status = 'RUNNING' and t.attempt < 2 and r.deadline_at > clock_timestamp() then 'WAITING' else 'ENDED' end,
+        ended_at = case when t.status = 'RUNNING' and t.attempt < 2 and r.deadline_at > clock_timestamp() then null else clock_timestamp() end,
+        sandbox_id = null, lease_until = null, deadline_at = null, bound_at = null, called_at = null
+      from locked l join agent_run o on o.id = l.run_id join mentor_turn t on t.id = o.turn_id
+      where r.id = l.run_id and r.state = 'LEASED' and (l.orphan or r.lease_until <= clock_timestamp())
+      returning r.id, r.epoch, r.turn_id, r.conversation_id, r.state, o.deadline_at <= clock_timestamp() as late
+    ), turn as (
+      update mentor_turn t set
+        status = case when t.status = 'STOPPED' then 'STOPPED' when run.state = 'WAITING' then 'QUEUED' else 'FAILED' end,
+        ended_at = case when t.status = 'STOPPED' then t.ended_at when run.state = 'WAITING' then null else clock_timestamp() end,
+        error_code = case when t.status = 'RUNNING' and run.state = 'ENDED'
+          then case when run.late then ${texts.deadline.code}::text else ${texts.failed.code}::text end end,
+        error_text = case when t.status = 'RUNNING' and run.state = 'ENDED'
+          then case when run.late then ${texts.deadline.text}::text else ${texts.failed.text}::text end end
+      from run where t.id = run.turn_id
+      returning t.id, t.status, t.account_id
+    ), freed as (
+      update turn_slot s set run_id = null from run where s.run_id = run.id
+    ), conv as (
+      update mentor_conversation c set version = c.version + 1 from run where c.id = run.conversation_id
+      returning c.id, c.workspace_id, c.version
+    )
+    select conv.workspace_id, turn.account_id, conv.id as conversation_id, conv.version, turn.id as turn_id, run.id as run_id, run.epoch,
+      turn.status
+    from run join turn on turn.id = run.turn_id join conv on conv.id = run.conversation_id`);
+  return rows.map((row) => ({
+    workspaceId: row.workspace_id as WorkspaceId,
+    accountId: row.account_id as AccountId,
+    conversationId: row.conversation_id as ConversationId,
+    version: row.version,
+    turnId: row.turn_id as TurnId,
+    runId: row.run_id as RunId,
+    epoch: row.epoch,
+    status: row.status,
+  }));
+}

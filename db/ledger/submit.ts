@@ -1,0 +1,122 @@
+/**
+ * Owns: the write of a question. One statement: the person fence, the repeat check, the conversation's compare-and-set on its version,
+ * the entry, the turn, its run, and (when a sandbox of this conversation waits and a slot is free) the claim.
+ * rule: R2 (a repeated requestId returns the same rows; the unique key is the guarantee)
+ * rule: R3 (seq is given by the conversation row, under its lock)
+ * rule: R10 (the count of queued turns belongs to the version that the statement compares)
+ * rule: R12 (the account row is held FOR SHARE; an erasure updates it)
+ */
+import { z } from 'zod';
+import type { Surface } from '../../src/contract/common.ts';
+import type { AccountId, ConversationId, EntryId, RunId, SandboxId, TurnId, WorkspaceId } from '../../src/kernel/ids.ts';
+import { violates } from '../faults.ts';
+import { type Executor, sql } from '../pool.ts';
+import type { LeaseTimes } from './claim.ts';
+
+export interface SubmitParams {
+  readonly workspaceId: WorkspaceId;
+  readonly accountId: AccountId;
+  readonly conversationId: ConversationId;
+  /** The version that the caller decided on. */
+  readonly version: number;
+  readonly requestId: string;
+  readonly surface: Surface;
+  readonly text: string;
+  readonly page: { readonly url: string; readonly title: string } | null;
+  readonly maxFollowUps: number;
+  readonly turnId: TurnId;
+  readonly entryId: EntryId;
+  readonly runId: RunId;
+  /** A sandbox of this conversation whose pull is parked, or null. */
+  readonly sandboxId: SandboxId | null;
+  readonly times: LeaseTimes;
+}
+
+export type SubmitResult =
+  | { readonly kind: 'written'; readonly version: number; readonly claimed: boolean; readonly slots: number }
+  /** The same requestId was written before. `sameText` is false when it named other words. */
+  | { readonly kind: 'repeat'; readonly turnId: TurnId; readonly entryId: EntryId; readonly sameText: boolean }
+  | { readonly kind: 'full' }
+  | { readonly kind: 'erased' }
+  /** Another writer was faster: load the conversation and decide again. */
+  | { readonly kind: 'stale' };
+
+const submitRow = z.object({
+  allowed: z.boolean(),
+  prior_turn: z.string().nullable(),
+  prior_entry: z.string().nullable(),
+  prior_same: z.boolean().nullable(),
+  queued: z.number(),
+  version: z.number().nullable(),
+  slot_no: z.number().nullable(),
+});
+
+export async function submitQuestion(db: Executor, p: SubmitParams): Promise<SubmitResult> {
+  const row = await insertQuestion(db, p).catch((error: unknown) => {
+    // Two conversations raced with one requestId: the winner's rows are read by the next try.
+    if (violates(error, 'ux_mentor_turn_request')) return null;
+    throw error;
+  });
+  if (row === null) return { kind: 'stale' };
+  if (row.prior_turn && row.prior_entry) {
+    return { kind: 'repeat', turnId: row.prior_turn as TurnId, entryId: row.prior_entry as EntryId, sameText: row.prior_same === true };
+  }
+  if (row.version !== null) return { kind: 'written', version: row.version, claimed: row.slot_no !== null, slots: row.slot_no === null ? 0 : 1 };
+  if (!row.allowed) return { kind: 'erased' };
+  return row.queued >= p.maxFollowUps ? { kind: 'full' } : { kind: 'stale' };
+}
+
+function insertQuestion(db: Executor, p: SubmitParams): Promise<z.infer<typeof submitRow>> {
+  return db.one(sql.prepared('ledger_submit', submitRow)`
+    with fence as materialized (
+      select id from account where id = ${p.accountId}::uuid and erasure_requested_at is null for share
+    ), prior as materialized (
+      select t.id, t.question_entry_id, (e.erased_at is not null or e.text = ${p.text}::text) as same
+      from mentor_turn t join mentor_entry e on e.id = t.question_entry_id
+      where t.workspace_id = ${p.workspaceId}::uuid and t.account_id = ${p.accountId}::uuid
+        and t.surface = ${p.surface}::text and t.request_id = ${p.requestId}::text
+    ), room as materialized (
+      select count(*)::int as queued from mentor_turn where conversation_id = ${p.conversationId}::uuid and status = 'QUEUED'
+    ), slot as materialized (
+      select s.slot_no from turn_slot s join sandbox b on b.id = ${p.sandboxId}::uuid and b.state <> 'ENDED'
+      where s.run_id is null and not s.retiring
+        and not exists (select 1 from agent_run r where r.conversation_id = ${p.conversationId}::uuid and r.state = 'LEASED')
+        and not exists (select 1 from claimable_turn)
+      order by s.slot_no limit 1 for update of s skip locked for share of b skip locked
+    ), conv as (
+      update mentor_conversation c set version = c.version + 1, last_seq = c.last_seq + 1
+      from fence, room
+      where c.id = ${p.conversationId}::uuid and c.workspace_id = ${p.workspaceId}::uuid and c.account_id = ${p.accountId}::uuid
+        and c.version = ${p.version}::bigint and room.queued < ${p.maxFollowUps}::int and not exists (select 1 from prior)
+      returning c.id, c.version, c.last_seq
+    ), written as materialized (
+      select conv.id, conv.version, conv.last_seq, (select slot_no from slot) as slot_no from conv
+    ), entry as (
+      insert into mentor_entry (id, workspace_id, conversation_id, turn_id, seq, kind, surface, text, search_text)
+      select ${p.entryId}::uuid, ${p.workspaceId}::uuid, w.id, ${p.turnId}::uuid, w.last_seq, 'QUESTION', ${p.surface}::text,
+        ${p.text}::text, ${p.text}::text from written w
+    ), turn as (
+      insert into mentor_turn (id, workspace_id, conversation_id, account_id, question_entry_id, question_seq, request_id, surface, page,
+        status, attempt, started_at)
+      select ${p.turnId}::uuid, ${p.workspaceId}::uuid, w.id, ${p.accountId}::uuid, ${p.entryId}::uuid, w.last_seq, ${p.requestId}::text,
+        ${p.surface}::text, ${p.page === null ? null : JSON.stringify(p.page)}::json,
+        case when w.slot_no is null then 'QUEUED' else 'RUNNING' end,
+        case when w.slot_no is null then 0 else 1 end,
+        case when w.slot_no is null then null else clock_timestamp() end
+      from written w
+    ), run as (
+      insert into agent_run (id, workspace_id, kind, conversation_id, turn_id, state, epoch, sandbox_id, lease_until, deadline_at, bound_at)
+      select ${p.runId}::uuid, ${p.workspaceId}::uuid, 'TURN', w.id, ${p.turnId}::uuid, 'WAITING', 0, null, null, null, null
+      from written w where w.slot_no is null
+      union all
+      select ${p.runId}::uuid, ${p.workspaceId}::uuid, 'TURN', w.id, ${p.turnId}::uuid, 'LEASED', 1, ${p.sandboxId}::uuid,
+        clock_timestamp() + ${p.times.leaseTtlMs}::int * interval '1 ms', clock_timestamp() + ${p.times.deadlineMs}::int * interval '1 ms',
+        clock_timestamp() + ${p.times.deadlineMs + p.times.graceMs}::int * interval '1 ms'
+      from written w where w.slot_no is not null
+    ), taken as (
+      update turn_slot s set run_id = ${p.runId}::uuid from written w where s.slot_no = w.slot_no
+    )
+    select exists (select 1 from fence) as allowed, (select queued from room) as queued,
+      (select id from prior) as prior_turn, (select question_entry_id from prior) as prior_entry, (select same from prior) as prior_same,
+      (select version from written) as version, (select slot_no from written) as slot_no`);
+}

@@ -1,0 +1,31 @@
+/**
+ * Owns: what `GET /session` says about the account and the workspace that it opens in.
+ */
+import { z } from 'zod';
+import type { Session } from '../../src/contract/web.ts';
+import type { AccountId } from '../../src/kernel/ids.ts';
+import { type Executor, sql } from '../pool.ts';
+
+const sessionRow = z.object({
+  account_id: z.string(),
+  display_name: z.string(),
+  time_zone: z.string(),
+  workspace_id: z.string(),
+  slug: z.string(),
+  name: z.string(),
+});
+
+/** The account and its first workspace; null when it is an active, visible member of none. rule: R16 */
+export async function readSession(db: Executor, accountId: AccountId): Promise<Pick<Session, 'account' | 'workspace'> | null> {
+  const row = await db.maybeOne(sql.prepared('web_read_session', sessionRow)`
+    select a.id as account_id, a.display_name, a.time_zone, w.id as workspace_id, w.slug, w.name
+    from account a join workspace_member m on m.account_id = a.id join workspace w on w.id = m.workspace_id
+    where a.id = ${accountId} and m.active and m.visible
+    order by m.created_at, w.id limit 1`);
+  return (
+    row && {
+      account: { id: row.account_id, displayName: row.display_name, timeZone: row.time_zone },
+      workspace: { id: row.workspace_id, slug: row.slug, name: row.name },
+    }
+  );
+}

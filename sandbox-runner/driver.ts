@@ -1,0 +1,64 @@
+/**
+ * Owns: the process of a runner: it loads Pi, warms it up, says `ready`, waits for ONE assignment on standard input, serves that one
+ * conversation, and goes when it is told to, when its server is gone (the input ends), or when something unexpected happens.
+ * Does not own: pulling and turns (serve.ts). Never leaves an orphan: whatever runs for a command is killed on the way out.
+ */
+import { enableCompileCache, flushCompileCache } from 'node:module';
+import { runnerAssignmentSchema, runnerCommandSchema } from '../src/contract/agent.ts';
+import { systemClock } from '../src/kernel/clock.ts';
+import { readConfig } from './config.ts';
+import { openProtocol, readLines } from './protocol.ts';
+
+const config = readConfig();
+if (config.compileCacheDir !== null) enableCompileCache(config.compileCacheDir);
+const protocol = openProtocol();
+const drain = new AbortController();
+let assigned = false;
+process.on('SIGTERM', leave);
+process.on('uncaughtException', crash);
+process.on('unhandledRejection', crash);
+
+// Loaded only now, so that the compile cache is on and nothing of it can print.
+const [{ serve }, { warmUp }, { killCommands }] = await Promise.all([
+  import('./serve.ts'),
+  import('./warm-up.ts'),
+  import('./tools/index.ts'),
+]);
+process.on('exit', killCommands);
+
+const lines = readLines(process.stdin);
+await warmUp();
+protocol.report({ type: 'ready' });
+flushCompileCache();
+const first = await lines.next();
+// The server went away, or does not need this runner after all.
+if (first.done === true || isDrain(first.value)) process.exit(0);
+const assignment = runnerAssignmentSchema.parse(JSON.parse(first.value));
+assigned = true;
+void obey();
+process.exit(await serve(assignment, { protocol, clock: systemClock, setprivPath: config.setprivPath, drain: drain.signal }));
+
+/** Commands after the assignment. The end of the input means that nobody is left to answer to: no call is made any more. */
+async function obey(): Promise<void> {
+  for await (const line of lines) {
+    if (isDrain(line)) leave();
+  }
+  process.exit(0);
+}
+
+/** A graceful stop: at once while there is no conversation, else after handing its run on. */
+function leave(): void {
+  if (!assigned) process.exit(0);
+  drain.abort();
+}
+
+function isDrain(line: string): boolean {
+  return runnerCommandSchema.safeParse(JSON.parse(line)).success;
+}
+
+/** The kind of an error and where it happened; its words stay here. */
+function crash(error: unknown): void {
+  const at = error instanceof Error ? (/^\s+at .*$/m.exec(error.stack ?? '')?.[0].trim() ?? null) : null;
+  protocol.log('error', 'runner_crashed', { error: error instanceof Error ? error.name : typeof error, at });
+  process.exit(1);
+}

@@ -1,0 +1,194 @@
+/**
+ * Owns: the runners of this machine: a few warm ones that wait unassigned, one runner per sandbox, never one for two conversations,
+ * and the end of all of them. The server sees it through SandboxHost of actors/ports.ts.
+ * Does not own: which conversation needs a sandbox and when it is idle (SandboxesActor), and isolation.
+ * Limits: maxRunners processes, warm ones included.
+ */
+import { mkdirSync, mkdtempSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { RunnerAssignment } from '../../src/contract/agent.ts';
+import { type Clock, pause } from '../../src/kernel/clock.ts';
+import { RuntimeFault } from '../../src/kernel/faults.ts';
+import type { ConversationId, SandboxId } from '../../src/kernel/ids.ts';
+import type { Log } from '../../src/kernel/log.ts';
+import { removeTree } from '../context-folder.ts';
+import { RunnerProcess, type RunnerState } from './runner-process.ts';
+import { findSetpriv } from './setpriv.ts';
+
+/** How long a runner may take to become ready, to accept an assignment, and to go when it is asked. */
+const READY_MAX_MS = 30_000;
+const ACCEPT_MAX_MS = 10_000;
+const END_MAX_MS = 5_000;
+/** Pause before a warm runner is replaced that was gone before it was ever used: doubles up to the second. */
+const RESPAWN_MIN_MS = 250;
+const RESPAWN_MAX_MS = 30_000;
+const PAGE_BYTES = 4_096;
+
+export interface LocalSandboxHostOptions {
+  /** What each runner is told: `http://127.0.0.1:port` or `unix:/path` of the agent listener. */
+  readonly gateway: string;
+  /** A folder of this server. Work folders live under it and are removed with their runner; Node's compile cache stays. */
+  readonly runtimeDir: string;
+  readonly warmCount: number;
+  readonly maxRunners: number;
+  /** Whether the bash tool may run commands here. */
+  readonly bash: boolean;
+  readonly log: Log;
+  readonly clock: Clock;
+}
+
+export interface LocalRunnerView {
+  readonly sandboxId: SandboxId | null;
+  readonly state: RunnerState;
+  readonly pid: number | null;
+  readonly startedAt: number;
+  /** Resident memory; absent where the system does not tell. */
+  readonly rssBytes?: number;
+}
+
+export interface StartRequest {
+  readonly sandboxId: SandboxId;
+  readonly conversationId: ConversationId;
+  readonly credential: string;
+}
+
+type ExitListener = (sandboxId: SandboxId, how: 'asked' | 'crashed') => void;
+
+export class LocalSandboxHost {
+  readonly #options: LocalSandboxHostOptions;
+  readonly #runners = new Set<RunnerProcess>();
+  readonly #listeners = new Set<ExitListener>();
+  readonly #setprivPath = findSetpriv();
+  #draining = false;
+  #failedStarts = 0;
+
+  /** Starts the warm runners at once. */
+  constructor(options: LocalSandboxHostOptions) {
+    this.#options = options;
+    mkdirSync(options.runtimeDir, { recursive: true, mode: 0o700 });
+    this.#keepWarm();
+  }
+
+  /**
+   * Resolves when a runner has accepted the conversation. Rejects with BUSY when no further runner may be started, DRAINING while the
+   * server stops, INTERNAL when the runner is gone before it accepted.
+   */
+  async start(request: StartRequest): Promise<void> {
+    const runner = this.#take(request.sandboxId);
+    this.#keepWarm();
+    try {
+      await this.#within(runner.ready, READY_MAX_MS);
+      runner.assign(this.#assignment(request, runner));
+      await this.#within(runner.accepted, ACCEPT_MAX_MS);
+    } catch (error) {
+      runner.kill();
+      throw new RuntimeFault('INTERNAL', 'A sandbox could not be started. Try again in a moment.', { retry: 'later', cause: error });
+    }
+  }
+
+  /** Asks the runner to hand its run on and go, and kills it when it does not. Resolves when it is gone. */
+  async end(sandboxId: SandboxId): Promise<void> {
+    const runner = [...this.#runners].find((candidate) => candidate.sandboxId === sandboxId);
+    if (runner !== undefined) await this.#end(runner, END_MAX_MS);
+  }
+
+  /** Called once for each sandbox whose runner is gone. */
+  onExit(listener: ExitListener): void {
+    this.#listeners.add(listener);
+  }
+
+  list(): readonly LocalRunnerView[] {
+    return [...this.#runners].map(({ sandboxId, state, pid, startedAt }) => ({ sandboxId, state, pid, startedAt, ...memoryOf(pid) }));
+  }
+
+  /** Ends every runner: busy ones hand their run on within `graceMs`, what is left then is killed. Nothing starts any more. */
+  async drain(graceMs: number): Promise<void> {
+    this.#draining = true;
+    await Promise.all([...this.#runners].map((runner) => this.#end(runner, graceMs)));
+  }
+
+  /** A runner for this sandbox: a warm one, else one that is starting, else a new one. */
+  #take(sandboxId: SandboxId): RunnerProcess {
+    if (this.#draining) throw new RuntimeFault('DRAINING', 'The server is stopping. Try again in a moment.', { retry: 'later' });
+    const free = this.#unassigned();
+    const runner = free.find((candidate) => candidate.state === 'warm') ?? free[0] ?? this.#spawn();
+    if (runner === null)
+      throw new RuntimeFault('BUSY', 'All sandboxes of this server are taken. Try again in a moment.', { retry: 'later' });
+    runner.sandboxId = sandboxId;
+    return runner;
+  }
+
+  #unassigned(): RunnerProcess[] {
+    return [...this.#runners].filter((runner) => runner.sandboxId === null && runner.state !== 'ending');
+  }
+
+  #assignment(request: StartRequest, runner: RunnerProcess): RunnerAssignment {
+    const { gateway, bash } = this.#options;
+    return { gateway, bash, credential: request.credential, conversationId: request.conversationId, workDir: runner.workDir };
+  }
+
+  #keepWarm(): void {
+    while (!this.#draining && this.#unassigned().length < this.#options.warmCount) {
+      if (this.#spawn() === null) return;
+    }
+  }
+
+  /** A new runner, or null when there are as many as may be. */
+  #spawn(): RunnerProcess | null {
+    const { runtimeDir, maxRunners, clock, log } = this.#options;
+    if (this.#runners.size >= maxRunners) return null;
+    const workDir = mkdtempSync(join(runtimeDir, 'w-'));
+    const runner = new RunnerProcess({
+      workDir,
+      compileCacheDir: join(runtimeDir, 'compile-cache'),
+      setprivPath: this.#setprivPath,
+      startedAt: clock.now(),
+      log,
+    });
+    this.#runners.add(runner);
+    void this.#bury(runner);
+    return runner;
+  }
+
+  /** After its end: the folder goes, the sandbox's owner is told, and a warm runner is replaced. */
+  async #bury(runner: RunnerProcess): Promise<void> {
+    const { how } = await runner.gone;
+    this.#runners.delete(runner);
+    const { sandboxId } = runner;
+    if (sandboxId !== null) for (const listener of this.#listeners) listener(sandboxId, how);
+    await removeTree(runner.workDir).catch((error: unknown) =>
+      this.#options.log.warn('runner_folder_left', { error: String((error as { code?: unknown }).code) }),
+    );
+    // A runner that fails before it is used would fail again at once.
+    this.#failedStarts = sandboxId === null && how === 'crashed' ? this.#failedStarts + 1 : 0;
+    if (this.#failedStarts > 0) await pause(this.#options.clock, Math.min(RESPAWN_MAX_MS, RESPAWN_MIN_MS * 2 ** this.#failedStarts));
+    this.#keepWarm();
+  }
+
+  async #end(runner: RunnerProcess, graceMs: number): Promise<void> {
+    runner.drain();
+    await this.#within(runner.gone, graceMs).catch(() => runner.kill());
+    await runner.gone;
+  }
+
+  async #within<T>(work: Promise<T>, limitMs: number): Promise<T> {
+    const late = new AbortController();
+    const limit = pause(this.#options.clock, limitMs, late.signal).then(() => Promise.reject(new Error('a runner took too long')));
+    try {
+      return await Promise.race([work, limit]);
+    } finally {
+      limit.catch(() => undefined);
+      late.abort();
+    }
+  }
+}
+
+/** Linux tells; elsewhere nothing is said. */
+function memoryOf(pid: number | null): { rssBytes?: number } {
+  try {
+    const pages = Number(readFileSync(`/proc/${pid}/statm`, 'utf8').split(' ')[1]);
+    return Number.isFinite(pages) ? { rssBytes: pages * PAGE_BYTES } : {};
+  } catch {
+    return {};
+  }
+}

@@ -1,0 +1,139 @@
+/**
+ * Owns: one command as a process: an empty environment, its own process group, a time limit, a bounded output, and an end that takes
+ * the whole group with it.
+ * Does not own: who may run commands (bash.ts). A descendant that leaves its group (setsid) survives here: isolation is another layer.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { RUNNER } from '../config.ts';
+
+/** The only environment that a command sees besides HOME. */
+const COMMAND_PATH = '/usr/local/bin:/usr/bin:/bin';
+const COMMAND_LANG = 'C.UTF-8';
+
+export interface CommandOptions {
+  readonly command: string;
+  readonly cwd: string;
+  readonly timeoutMs: number;
+  readonly setprivPath: string | null;
+  readonly signal: AbortSignal;
+}
+
+export interface CommandResult {
+  readonly how: 'exited' | 'timeout' | 'output' | 'aborted' | 'failed';
+  readonly exitCode: number;
+  readonly timeoutMs: number;
+  /** The end of stdout and stderr together. */
+  readonly tail: string;
+  readonly tailBytes: number;
+  /** All that was printed. */
+  readonly outputBytes: number;
+}
+
+const groups = new Set<number>();
+
+/** Kills every command that still runs. For the last moment of the process: it does not wait. */
+export function killCommands(): void {
+  for (const group of groups) killGroup(group);
+}
+
+/** Runs one command to its end. Never throws. */
+export async function runCommand(options: CommandOptions): Promise<CommandResult> {
+  const output = new Tail();
+  let how: CommandResult['how'] = 'exited';
+  const child = start(options);
+  const stop = (reason: CommandResult['how']): void => {
+    if (how === 'exited') how = reason;
+    if (child.pid !== undefined) killGroup(child.pid);
+  };
+  const take = (chunk: Buffer): void => {
+    output.add(chunk);
+    if (output.bytes > RUNNER.bashOutputMaxBytes) stop('output');
+  };
+  child.stdout?.on('data', take);
+  child.stderr?.on('data', take);
+  const timer = setTimeout(() => stop('timeout'), options.timeoutMs);
+  const onAbort = (): void => stop('aborted');
+  options.signal.addEventListener('abort', onAbort, { once: true });
+  if (options.signal.aborted) onAbort();
+  const exitCode = await ended(child);
+  clearTimeout(timer);
+  options.signal.removeEventListener('abort', onAbort);
+  if (exitCode === null) how = 'failed';
+  return {
+    how,
+    exitCode: exitCode ?? 0,
+    timeoutMs: options.timeoutMs,
+    tail: output.text(),
+    tailBytes: output.tailBytes,
+    outputBytes: output.bytes,
+  };
+}
+
+function start(options: CommandOptions): ChildProcess {
+  const bash = ['bash', '--norc', '--noprofile', '-c', options.command];
+  const [file = 'bash', ...args] = options.setprivPath === null ? bash : [options.setprivPath, '--pdeathsig=KILL', ...bash];
+  const child = spawn(file, args, {
+    cwd: options.cwd,
+    env: { PATH: COMMAND_PATH, HOME: options.cwd, LANG: COMMAND_LANG },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    // A group of its own, so that one signal reaches all of it.
+    detached: true,
+  });
+  if (child.pid !== undefined) groups.add(child.pid);
+  return child;
+}
+
+/** Its exit code (128 + signal as shells count it), or null when it could not be started. Background processes are killed. */
+function ended(child: ChildProcess): Promise<number | null> {
+  return new Promise((resolve) => {
+    child.once('error', () => resolve(null));
+    child.once('exit', (code, signal) => {
+      const { pid } = child;
+      if (pid !== undefined) {
+        killGroup(pid);
+        groups.delete(pid);
+      }
+      const done = (): void => {
+        clearTimeout(timer);
+        child.stdout?.destroy();
+        child.stderr?.destroy();
+        resolve(code ?? (signal === 'SIGKILL' ? 137 : 143));
+      };
+      const timer = setTimeout(done, RUNNER.bashPipesMaxMs);
+      child.once('close', done);
+    });
+  });
+}
+
+function killGroup(pid: number): void {
+  try {
+    process.kill(-pid, 'SIGKILL');
+  } catch {
+    // The group is gone, which is what was wanted.
+  }
+}
+
+/** The last bytes of a stream that may be endless. */
+class Tail {
+  bytes = 0;
+  tailBytes = 0;
+  #chunks: Buffer[] = [];
+
+  add(chunk: Buffer): void {
+    this.bytes += chunk.length;
+    this.tailBytes += chunk.length;
+    this.#chunks.push(chunk);
+    if (this.tailBytes <= 2 * RUNNER.bashTailBytes) return;
+    const tail = Buffer.from(Buffer.concat(this.#chunks).subarray(-RUNNER.bashTailBytes));
+    this.#chunks = [tail];
+    this.tailBytes = tail.length;
+  }
+
+  /** Decoded; a character that the cut went through is left out. */
+  text(): string {
+    const all = Buffer.concat(this.#chunks);
+    let from = 0;
+    if (this.bytes > this.tailBytes) while (from < 4 && ((all[from] ?? 0) & 0xc0) === 0x80) from++;
+    return all.subarray(from).toString('utf8');
+  }
+}

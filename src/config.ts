@@ -1,0 +1,213 @@
+/**
+ * Owns: the environment. It is read here, once, into a frozen Config; nothing else reads `process.env` (the sandbox runner has its own twin).
+ * No other file holds a default. A bad value names the variable, the value and what is allowed; all bad values are reported at once.
+ */
+import path from 'node:path';
+import { LLM_APIS, type LlmApi } from './contract/agent.ts';
+import { SMALLEST_MODEL } from './contract/limits.ts';
+import type { LogLevel } from './kernel/log.ts';
+
+export interface ProviderConfig {
+  readonly api: LlmApi;
+  readonly baseUrl: URL;
+  readonly apiKey: string | null;
+  readonly model: string;
+  readonly contextTokens: number;
+  readonly outputTokens: number;
+}
+
+export interface Config {
+  readonly bindHost: string;
+  readonly port: number;
+  readonly agentPort: number;
+  readonly opsPort: number;
+  readonly dataDir: string;
+  /** null: the embedded PostgreSQL in the data directory. */
+  readonly databaseUrl: string | null;
+  readonly databasePoolMax: number;
+  readonly auth: 'local';
+  readonly assistantName: string;
+  readonly accountName: string;
+  readonly timeZone: string;
+  readonly logLevel: LogLevel;
+  /** null: the built-in demo model. */
+  readonly provider: ProviderConfig | null;
+  readonly capacityTurns: number;
+  readonly leaseTtlMs: number;
+  readonly maxFollowUps: number;
+  readonly turnDeadlineMs: number;
+  readonly modelFirstByteMs: number;
+  readonly modelIdleMs: number;
+  readonly modelNoContentMs: number;
+  readonly sandboxAllowUnisolated: boolean;
+  readonly sandboxWarm: number;
+  readonly sandboxesMax: number;
+  readonly sandboxIdleMs: number;
+  readonly streamsPerAccountMax: number;
+  readonly streamPingMs: number;
+  readonly shutdownGraceMs: number;
+  /** Variables that start with HEPH_ and mean nothing: probably misspelt. */
+  readonly unknownVariables: readonly string[];
+}
+
+/** Every complaint about the environment, one line each. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+  readonly problems: readonly string[];
+  constructor(problems: readonly string[]) {
+    super(problems.join('\n'));
+    this.problems = problems;
+  }
+}
+
+const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+
+/** `250ms`, `25s`, `15m`, `14d` -> milliseconds; null for anything else. */
+export function parseDurationMs(value: string): number | null {
+  const parts = /^(\d{1,12})(ms|s|m|h|d)$/.exec(value);
+  return parts ? Number(parts[1]) * UNIT_MS[parts[2] as keyof typeof UNIT_MS] : null;
+}
+
+class Reader {
+  readonly #env: Readonly<Record<string, string | undefined>>;
+  readonly problems: string[] = [];
+  readonly known = new Set<string>();
+
+  constructor(env: Readonly<Record<string, string | undefined>>) {
+    this.#env = env;
+  }
+
+  /** The trimmed value; an empty variable counts as not set. */
+  raw(name: string): string | null {
+    this.known.add(name);
+    return this.#env[name]?.trim() || null;
+  }
+
+  text(name: string, fallback: string, lengthMax = 200): string {
+    const value = this.raw(name) ?? fallback;
+    if (value.length > lengthMax) this.bad(name, `${value.slice(0, 20)}…`, `at most ${lengthMax} characters`);
+    return value;
+  }
+
+  integer(name: string, fallback: number, [min, max]: readonly [number, number]): number {
+    const value = this.raw(name);
+    if (value === null) return fallback;
+    const number = /^\d{1,12}$/.test(value) ? Number(value) : Number.NaN;
+    if (!(number >= min && number <= max)) this.bad(name, value, `a whole number from ${min} to ${max}`);
+    return number;
+  }
+
+  durationMs(name: string, fallback: string, [min, max]: readonly [string, string]): number {
+    const value = this.raw(name) ?? fallback;
+    const ms = parseDurationMs(value) ?? Number.NaN;
+    const inRange = ms >= (parseDurationMs(min) as number) && ms <= (parseDurationMs(max) as number);
+    if (!inRange) this.bad(name, value, `a duration from ${min} to ${max}, written like 250ms, 25s, 15m or 14d`);
+    return ms;
+  }
+
+  boolean(name: string, fallback: boolean): boolean {
+    const value = this.raw(name);
+    if (value === null) return fallback;
+    if (value !== 'true' && value !== 'false') this.bad(name, value, 'true or false');
+    return value === 'true';
+  }
+
+  choice<T extends string>(name: string, fallback: T, allowed: readonly T[]): T {
+    const value = this.raw(name) ?? fallback;
+    if (!(allowed as readonly string[]).includes(value)) this.bad(name, value, `one of: ${allowed.join(', ')}`);
+    return value as T;
+  }
+
+  url(name: string, protocols: readonly string[]): URL | null {
+    const value = this.raw(name);
+    if (value === null) return null;
+    const allowed = `a URL that starts with ${protocols.map((p) => `${p}//`).join(' or ')}`;
+    if (!URL.canParse(value)) {
+      this.bad(name, value, allowed);
+      return null;
+    }
+    const url = new URL(value);
+    // The value may hold a password: only its scheme is repeated.
+    if (!protocols.includes(url.protocol)) this.bad(name, `${url.protocol}//…`, allowed);
+    return url;
+  }
+
+  bad(name: string, value: string, allowed: string): void {
+    this.problems.push(`${name} is "${value}"; allowed: ${allowed}.`);
+  }
+}
+
+function readProvider(read: Reader): ProviderConfig | null {
+  const api = read.raw('HEPH_LLM_API');
+  const baseUrl = read.url('HEPH_LLM_BASE_URL', ['https:', 'http:']);
+  const apiKey = read.raw('HEPH_LLM_API_KEY');
+  const model = read.raw('HEPH_LLM_MODEL');
+  const contextTokens = read.integer('HEPH_LLM_CONTEXT_TOKENS', 128_000, [SMALLEST_MODEL.contextTokens, 10_000_000]);
+  const outputTokens = read.integer('HEPH_LLM_OUTPUT_TOKENS', 8_192, [SMALLEST_MODEL.outputTokens, 1_000_000]);
+  if (api === null && baseUrl === null && apiKey === null && model === null) return null;
+  const missing = Object.entries({ HEPH_LLM_API: api, HEPH_LLM_BASE_URL: baseUrl, HEPH_LLM_MODEL: model }).filter(([, value]) => value === null);
+  if (api !== null) read.choice('HEPH_LLM_API', 'openai-completions', LLM_APIS);
+  for (const [name] of missing) {
+    read.problems.push(`${name} is not set, but another HEPH_LLM_ variable is. Set HEPH_LLM_API, HEPH_LLM_BASE_URL and HEPH_LLM_MODEL, or none.`);
+  }
+  if (baseUrl?.search || baseUrl?.hash) read.bad('HEPH_LLM_BASE_URL', baseUrl.origin, 'a URL without a query and without a fragment');
+  if (!baseUrl || api === null || model === null) return null;
+  return { api: api as LlmApi, baseUrl, apiKey, model, contextTokens, outputTokens };
+}
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
+}
+
+function readTimeZone(read: Reader): string {
+  const own = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const zone = read.text('HEPH_TIME_ZONE', own || 'UTC');
+  try {
+    new Intl.DateTimeFormat('en', { timeZone: zone });
+  } catch {
+    read.bad('HEPH_TIME_ZONE', zone, 'an IANA time zone, for example Europe/Berlin');
+  }
+  return zone;
+}
+
+/** Reads and checks the environment. Throws one ConfigError with every problem. */
+export function readConfig(env: Readonly<Record<string, string | undefined>>, cwd: string): Config {
+  const read = new Reader(env);
+  const capacityTurns = read.integer('HEPH_AGENT_CAPACITY_TURNS', 4, [0, 10_000]);
+  const databaseUrl = read.url('HEPH_DATABASE_URL', ['postgres:', 'postgresql:']);
+  const config: Omit<Config, 'unknownVariables'> = {
+    bindHost: read.text('HEPH_BIND', '127.0.0.1'),
+    port: read.integer('HEPH_PORT', 8080, [0, 65_535]),
+    agentPort: read.integer('HEPH_AGENT_PORT', 8081, [0, 65_535]),
+    opsPort: read.integer('HEPH_OPS_PORT', 9090, [0, 65_535]),
+    dataDir: path.resolve(cwd, read.text('HEPH_DATA_DIR', '.heph', 4_000)),
+    databaseUrl: databaseUrl?.toString() ?? null,
+    databasePoolMax: read.integer('HEPH_DATABASE_POOL_MAX', 10, [2, 200]),
+    auth: read.choice('HEPH_AUTH', 'local', ['local']),
+    assistantName: read.text('HEPH_ASSISTANT_NAME', 'Hephaestus', 60),
+    accountName: read.text('HEPH_ACCOUNT_NAME', 'You', 200),
+    timeZone: readTimeZone(read),
+    logLevel: read.choice('HEPH_LOG_LEVEL', 'info', ['trace', 'debug', 'info', 'warn', 'error', 'silent']),
+    provider: readProvider(read),
+    capacityTurns,
+    leaseTtlMs: read.durationMs('HEPH_AGENT_CAPACITY_TURN_LEASE_TTL', '60s', ['1s', '15m']),
+    maxFollowUps: read.integer('HEPH_MENTOR_TURN_MAX_FOLLOW_UPS', 10, [1, 500]),
+    turnDeadlineMs: read.durationMs('HEPH_MENTOR_TURN_DEADLINE', '5m', ['1s', '15m']),
+    modelFirstByteMs: read.durationMs('HEPH_MENTOR_TURN_MODEL_FIRST_BYTE_TIMEOUT', '60s', ['100ms', '15m']),
+    modelIdleMs: read.durationMs('HEPH_MENTOR_TURN_MODEL_IDLE_TIMEOUT', '60s', ['100ms', '15m']),
+    modelNoContentMs: read.durationMs('HEPH_MENTOR_TURN_MODEL_NO_CONTENT_TIMEOUT', '180s', ['100ms', '15m']),
+    sandboxAllowUnisolated: read.boolean('HEPH_SANDBOX_ALLOW_UNISOLATED', false),
+    sandboxWarm: read.integer('HEPH_SANDBOX_WARM', 2, [0, 50]),
+    sandboxesMax: read.integer('HEPH_SANDBOX_MAX', Math.max(4, capacityTurns * 2), [1, 1_000]),
+    sandboxIdleMs: read.durationMs('HEPH_SANDBOX_IDLE', '5m', ['100ms', '1d']),
+    streamsPerAccountMax: read.integer('HEPH_MENTOR_LIVE_STREAMS_PER_ACCOUNT', 10, [1, 1_000]),
+    streamPingMs: read.durationMs('HEPH_MENTOR_LIVE_PING', '15s', ['100ms', '5m']),
+    shutdownGraceMs: read.durationMs('HEPH_SHUTDOWN_GRACE', '20s', ['0ms', '10m']),
+  };
+  if (config.auth === 'local' && !isLoopback(config.bindHost)) {
+    read.bad('HEPH_BIND', config.bindHost, 'a loopback address (127.0.0.1, ::1, localhost) while HEPH_AUTH is local: anybody who reaches the port is the account');
+  }
+  if (read.problems.length > 0) throw new ConfigError(read.problems);
+  const unknownVariables = Object.keys(env).filter((name) => name.startsWith('HEPH_') && !name.startsWith('HEPH_TEST_') && !read.known.has(name));
+  return Object.freeze({ ...config, unknownVariables });
+}

@@ -1,0 +1,41 @@
+/**
+ * Owns: what `GET context` answers: the path, the prompt, the system prompt, the situation, the model and the documents of one attempt.
+ * Nothing is cached: each attempt is built from rows. Does not own: the fence (the caller has passed it).
+ */
+import { readPath, readTurnFacts } from '../../db/context/read-path.ts';
+import type { Database } from '../../db/pool.ts';
+import type { AgentModel, ContextResponse } from '../contract/agent.ts';
+import type { RunId } from '../kernel/ids.ts';
+import { contextFiles } from './documents.ts';
+import { buildPath, questionText } from './path.ts';
+import { situation } from './situation.ts';
+import { systemPrompt } from './system-prompt.ts';
+import { tar } from './tar.ts';
+
+export interface ContextOptions {
+  readonly assistantName: string;
+  readonly model: AgentModel;
+}
+
+/** null: the run has no turn (any more). */
+export async function buildContext(db: Database, runId: RunId, options: ContextOptions): Promise<ContextResponse | null> {
+  const facts = await readTurnFacts(db, runId);
+  if (!facts) return null;
+  const rows = await readPath(db, facts.conversationId, facts.questionSeq);
+  const current = rows.find((row) => row.id === facts.questionEntryId);
+  if (!current) return null;
+  return {
+    conversationId: facts.conversationId,
+    turnId: facts.turnId,
+    questionEntryId: facts.questionEntryId,
+    entries: buildPath(
+      rows.filter((row) => row !== current),
+      facts.timeZone,
+    ),
+    prompt: questionText(current, facts.timeZone),
+    systemPrompt: systemPrompt(options.assistantName),
+    situation: situation(facts),
+    model: options.model,
+    documents: tar(contextFiles(facts)).toString('base64'),
+  };
+}

@@ -1,0 +1,71 @@
+/**
+ * Owns: writing how calls ended, after their answers: batched, in the background, with bounded retries. rule: R15
+ * A closing that is lost (the database was away for too long, or this server died) leaves an open row, which the sweep of abandoned calls
+ * closes without tokens. The statement closes a row once, so a repeat after an unknown outcome changes nothing.
+ */
+import { type CallClosing, closeCalls } from '../../db/gateway/close-calls.ts';
+import type { Executor } from '../../db/pool.ts';
+import { type Clock, pause } from '../kernel/clock.ts';
+import { errorKind, type Log } from '../kernel/log.ts';
+
+const BATCH_MAX = 200;
+const WAITING_MAX = 10_000;
+const TRIES_MAX = 8;
+const FIRST_RETRY_MS = 250;
+
+export class ClosingWriter {
+  readonly #db: Executor;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #waiting: CallClosing[] = [];
+  #writing: Promise<void> | null = null;
+
+  constructor(deps: { readonly db: Executor; readonly clock: Clock; readonly log: Log }) {
+    this.#db = deps.db;
+    this.#clock = deps.clock;
+    this.#log = deps.log;
+  }
+
+  /** Closings that are not written yet. */
+  get waiting(): number {
+    return this.#waiting.length;
+  }
+
+  /** Takes a closing; it is written soon. */
+  add(closing: CallClosing): void {
+    if (this.#waiting.length >= WAITING_MAX) {
+      this.#waiting.shift();
+      this.#log.error('model_call_closings_dropped', { dropped: 1 });
+    }
+    this.#waiting.push(closing);
+    this.#writing ??= this.#writeAll();
+  }
+
+  /** Resolves when everything taken so far is written or given up. */
+  async flushed(): Promise<void> {
+    await this.#writing;
+  }
+
+  async #writeAll(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      const batch = this.#waiting.slice(0, BATCH_MAX);
+      if (!(await this.#write(batch))) this.#log.error('model_call_closings_dropped', { dropped: batch.length });
+      const done = new Set(batch);
+      this.#waiting.splice(0, this.#waiting.length, ...this.#waiting.filter((closing) => !done.has(closing)));
+    }
+    this.#writing = null;
+  }
+
+  async #write(batch: readonly CallClosing[]): Promise<boolean> {
+    for (let tries = 1; ; tries++) {
+      try {
+        await closeCalls(this.#db, batch);
+        return true;
+      } catch (error) {
+        this.#log.warn('model_call_closings_failed', { calls: batch.length, tries, error: errorKind(error) });
+        if (tries >= TRIES_MAX) return false;
+        await pause(this.#clock, FIRST_RETRY_MS * 2 ** (tries - 1));
+      }
+    }
+  }
+}

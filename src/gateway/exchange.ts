@@ -1,0 +1,137 @@
+/**
+ * Owns: the life of one model call: a place among the calls in flight, the row that opens it (committed before a byte leaves), the provider's
+ * answer under the bounds on its silence, the closing of the row, one log line. rule: R5  rule: R15
+ * Does not own: who may call and what (route.ts, policy.ts), how an answer is carried (relay.ts).
+ */
+import type { Context } from 'koa';
+import type { CallOutcome } from '../../db/gateway/close-calls.ts';
+import { type OpenCallResult, openCall } from '../../db/gateway/open-call.ts';
+import type { Executor } from '../../db/pool.ts';
+import { LIMITS } from '../contract/limits.ts';
+import type { Clock } from '../kernel/clock.ts';
+import { type ConversationId, type RunId, type SandboxId, uuidv7, type WorkspaceId } from '../kernel/ids.ts';
+import { errorKind, type Log } from '../kernel/log.ts';
+import type { CallsInFlight } from './calls-in-flight.ts';
+import type { ClosingWriter } from './closings.ts';
+import type { JsonObject } from './json.ts';
+import { ModelCall } from './model-call.ts';
+import type { ModelBounds } from './model-config.ts';
+import { answerProblem, BUSY, CALL_LIMIT, faultProblem, sealedProblem, type Unanswered, unansweredProblem } from './problems.ts';
+import { type Provider, type ProviderReply, type ProviderRequest, ProviderStalled } from './provider.ts';
+import { type Ending, relayReply } from './relay.ts';
+import { StallWatch } from './stall-watch.ts';
+import { NO_USAGE } from './stream-facts.ts';
+
+/** A sandbox's request, checked by the route and the policy. */
+export interface CallRequest {
+  readonly sandboxId: SandboxId;
+  readonly workspaceId: WorkspaceId;
+  readonly conversationId: ConversationId;
+  readonly runId: RunId;
+  readonly epoch: number;
+  readonly json: JsonObject;
+  readonly streams: boolean;
+  readonly beta: boolean;
+}
+
+export interface ExchangeDeps {
+  readonly db: Executor;
+  readonly provider: Provider;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly bounds: ModelBounds;
+  readonly calls: CallsInFlight;
+  readonly closings: ClosingWriter;
+  /** Told once per opened call. */
+  readonly onEnd: (outcome: CallOutcome) => void;
+}
+
+/** Makes the call and answers the request, whatever happens. */
+export async function exchange(deps: ExchangeDeps, ctx: Context, request: CallRequest): Promise<void> {
+  const call = new ModelCall({ callId: uuidv7<'call'>(), ...request }, deps.clock.monotonicMs());
+  // In flight before the row is committed: a stop that commits right after it finds the call.
+  if (!deps.calls.add(call)) return answerProblem(ctx, BUSY);
+  const hungUp = () => call.cut({ kind: 'aborted' });
+  ctx.res.once('close', hungUp);
+  try {
+    const opened = await open(deps, call, request);
+    if (opened.kind === 'opened') await answer(deps, { ctx, call, request, opened });
+    else answerProblem(ctx, opened.kind === 'call_limit' ? CALL_LIMIT : sealedProblem(opened));
+  } catch (error) {
+    deps.log.error('model_call_failed', { callId: call.callId, runId: call.runId }, error);
+    if (ctx.headerSent) ctx.res.destroy();
+    else answerProblem(ctx, faultProblem(error));
+  } finally {
+    ctx.res.off('close', hungUp);
+    deps.calls.remove(call);
+  }
+}
+
+function open(deps: ExchangeDeps, call: ModelCall, request: CallRequest): Promise<OpenCallResult> {
+  const { callId, runId, epoch, sandboxId } = call;
+  const { workspaceId, conversationId } = request;
+  const { api, model } = deps.provider;
+  const callsMax = LIMITS.modelCallsMax;
+  return openCall(deps.db, { callId, runId, epoch, sandboxId, workspaceId, conversationId, api, model, callsMax });
+}
+
+interface OpenedCall {
+  readonly ctx: Context;
+  readonly call: ModelCall;
+  readonly request: CallRequest;
+  readonly opened: Extract<OpenCallResult, { kind: 'opened' }>;
+}
+
+const BROKEN: Ending = { outcome: 'truncated', httpStatus: null, usage: NO_USAGE, bytes: 0 };
+
+async function answer(deps: ExchangeDeps, openedCall: OpenedCall): Promise<void> {
+  const { call, opened } = openedCall;
+  const startedAtMs = deps.clock.monotonicMs();
+  let ending = BROKEN;
+  try {
+    ending = await askProvider(deps, openedCall);
+  } finally {
+    const { outcome, httpStatus, usage, bytes } = ending;
+    deps.closings.add({ callId: call.callId, outcome, httpStatus, ...usage });
+    deps.onEnd(outcome);
+    deps.log.info('model_call', {
+      callId: call.callId,
+      turnId: opened.turnId,
+      attempt: opened.attempt,
+      runId: call.runId,
+      epoch: call.epoch,
+      outcome,
+      status: httpStatus,
+      durationMs: Math.round(deps.clock.monotonicMs() - startedAtMs),
+      bytes,
+      ...usage,
+    });
+  }
+}
+
+async function askProvider(deps: ExchangeDeps, { ctx, call, request }: OpenedCall): Promise<Ending> {
+  const watch = new StallWatch(deps.clock, deps.bounds, () => call.cut({ kind: 'stalled' }));
+  try {
+    const { json, beta } = request;
+    const reply = await firstOf(deps, call, { json, beta, headers: ctx.req.headers, signal: call.signal });
+    if ('status' in reply) {
+      watch.answered();
+      return await relayReply({ ctx, call, watch, streams: request.streams, provider: deps.provider }, reply);
+    }
+    answerProblem(ctx, unansweredProblem(reply));
+    return { ...BROKEN, outcome: reply.kind };
+  } finally {
+    watch.stop();
+  }
+}
+
+/** The provider's response headers, or why there are none; whichever comes first. A call that is already cut sends nothing. */
+function firstOf(deps: ExchangeDeps, call: ModelCall, request: ProviderRequest): Promise<ProviderReply | Unanswered> {
+  if (call.cause) return Promise.resolve(call.cause);
+  const sent = deps.provider.send(request).catch((error: unknown): Unanswered => {
+    const stalled = error instanceof ProviderStalled;
+    if (!call.cause) deps.log.warn('model_provider_unanswered', { callId: call.callId, error: errorKind((error as Error).cause ?? error) });
+    return call.cause ?? { kind: stalled ? 'stalled' : 'unreachable' };
+  });
+  return Promise.race([call.whenCut, sent]);
+}

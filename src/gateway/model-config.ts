@@ -1,0 +1,62 @@
+/**
+ * Owns: what the gateway is told about a provider, and the addresses that follow from it.
+ * Does not own: reading the environment (src/config.ts) or the price of a call.
+ */
+import type { AgentModel, LlmApi } from '../contract/agent.ts';
+
+export interface ProviderConfig {
+  readonly api: LlmApi;
+  /** With or without `/v1` at its end. A query in it is kept, a user name in it is not used. */
+  readonly baseUrl: URL;
+  /** null: the provider asks for none (a server on this machine). */
+  readonly apiKey: string | null;
+  /** The provider's own name of the model. */
+  readonly model: string;
+  readonly contextTokens: number;
+  readonly outputTokens: number;
+}
+
+/** `demo`: no provider is configured, the built-in demo model answers. */
+export type ModelConfig = ProviderConfig | 'demo';
+
+/** How long a provider may be silent, milliseconds. */
+export interface ModelBounds {
+  /** From the request to the response headers: HEPH_MENTOR_TURN_MODEL_FIRST_BYTE_TIMEOUT. */
+  readonly firstByteTimeoutMs: number;
+  /** Between two bytes of a stream: HEPH_MENTOR_TURN_MODEL_IDLE_TIMEOUT. */
+  readonly idleTimeoutMs: number;
+  /** Between two events that carry content; comments and pings do not count. */
+  readonly noContentTimeoutMs: number;
+}
+
+export const DEMO_API: LlmApi = 'openai-completions';
+export const DEMO_MODEL = 'heph-demo';
+
+/** The model as a sandbox sees it. Its name is ours: the gateway writes the provider's name into each call. */
+export function agentModelOf(config: ModelConfig): AgentModel {
+  if (config === 'demo') return { id: DEMO_MODEL, api: DEMO_API, contextTokens: 131_072, outputTokens: 8_192 };
+  return { id: 'heph', api: config.api, contextTokens: config.contextTokens, outputTokens: config.outputTokens };
+}
+
+/** Where each API listens, below `/v1`. */
+export const API_PATHS: Readonly<Record<LlmApi, string>> = {
+  'openai-completions': '/chat/completions',
+  'openai-responses': '/responses',
+  'anthropic-messages': '/messages',
+};
+
+/**
+ * The address of a provider's API. OpenAI bases usually end in a version (`…/v1`, `…/api/v4`), so only a base without a path gets `/v1`;
+ * Anthropic bases usually have none. `beta`: the Anthropic client asked for `?beta=true`.
+ */
+export function endpointOf(config: ProviderConfig, beta: boolean): URL {
+  const url = new URL(config.baseUrl);
+  const base = url.pathname.replace(/\/+$/, '');
+  const versioned = config.api === 'anthropic-messages' ? base.endsWith('/v1') : base !== '';
+  url.pathname = `${base}${versioned ? '' : '/v1'}${API_PATHS[config.api]}`;
+  if (beta) url.searchParams.set('beta', 'true');
+  url.hash = '';
+  url.username = '';
+  url.password = '';
+  return url;
+}

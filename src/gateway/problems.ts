@@ -1,0 +1,177 @@
+/**
+ * Owns: what a sandbox is told when the gateway itself answers. One body serves two readers: a problem document for the loop, and the `error`
+ * member that the providers' client libraries show. Every sentence is ours; a provider's words never appear here.
+ * The loop's library repeats a call whose error text reads like a passing fault ("timeout", "connection refused", "try again later", …), so
+ * the sentences avoid such words: only the status says what may be repeated.
+ */
+import { STATUS_CODES } from 'node:http';
+import type { Context } from 'koa';
+import type { Sealed } from '../../db/gateway/live-calls.ts';
+import type { LlmApi } from '../contract/agent.ts';
+import { LIMITS } from '../contract/limits.ts';
+import { type FaultCode, type Retry, RuntimeFault } from '../kernel/faults.ts';
+import type { Cut } from './model-call.ts';
+import { API_PATHS } from './model-config.ts';
+
+export interface GatewayProblem {
+  readonly status: number;
+  readonly code: FaultCode;
+  readonly detail: string;
+  readonly retry: Retry;
+  /** `error.code`, where the loop tells cases apart that share a problem code. */
+  readonly errorCode?: string;
+  readonly stop?: 'developer' | 'deadline';
+  readonly retryAfterS?: number;
+  readonly closesConnection?: boolean;
+}
+
+export const STALLED_CODE = 'upstream_stalled';
+export const STALLED_DETAIL = 'The AI model stopped responding.';
+
+export function badRequest(detail: string): GatewayProblem {
+  return { status: 400, code: 'BAD_REQUEST', detail, retry: 'never' };
+}
+
+export const BAD_JSON: GatewayProblem = { status: 400, code: 'BAD_JSON', detail: 'The body must be one JSON object.', retry: 'never' };
+
+/** `closesConnection`: the rest of the body was not read. */
+export function bodyTooLarge(closesConnection: boolean): GatewayProblem {
+  const mebibytes = LIMITS.gatewayBodyMaxBytes / 1024 / 1024;
+  return {
+    status: 413,
+    code: 'BODY_TOO_LARGE',
+    detail: `A model call has at most ${mebibytes} MiB. Send less of the conversation.`,
+    retry: 'never',
+    closesConnection,
+  };
+}
+
+export function wrongWire(configured: LlmApi): GatewayProblem {
+  const detail = `The configured model speaks ${configured}: call /internal/llm/v1${API_PATHS[configured]}.`;
+  return { status: 404, code: 'NOT_FOUND', detail, retry: 'never' };
+}
+
+export const CALL_LIMIT: GatewayProblem = {
+  status: 422,
+  code: 'PROPOSAL_REFUSED',
+  errorCode: 'call_limit',
+  detail: `This turn has made its ${LIMITS.modelCallsMax} model calls. End it.`,
+  retry: 'never',
+};
+
+/** The attempt may call no more. */
+export function sealedProblem(sealed: Sealed): GatewayProblem {
+  if (sealed.kind === 'lost') {
+    return { status: 409, code: 'MENTOR_LEASE_LOST', detail: 'This attempt has lost its run. Stop working on it.', retry: 'never' };
+  }
+  const why = sealed.stop === 'developer' ? 'was stopped by its person' : 'is past its deadline';
+  return { status: 409, code: 'MENTOR_TURN_STOPPED', detail: `The turn ${why}. End it.`, retry: 'never', stop: sealed.stop };
+}
+
+export const BUSY: GatewayProblem = {
+  status: 503,
+  code: 'BUSY',
+  detail: 'Too many model calls are running.',
+  retry: 'later',
+  retryAfterS: 1,
+};
+
+export const DRAINING: GatewayProblem = {
+  status: 503,
+  code: 'DRAINING',
+  detail: 'This server is shutting down.',
+  retry: 'later',
+  retryAfterS: 1,
+};
+
+export const STALLED: GatewayProblem = {
+  status: 504,
+  code: 'UPSTREAM_STALLED',
+  errorCode: STALLED_CODE,
+  detail: STALLED_DETAIL,
+  retry: 'later',
+};
+
+export const UNREACHABLE: GatewayProblem = {
+  status: 502,
+  code: 'UPSTREAM_UNREACHABLE',
+  detail: 'The AI provider at HEPH_LLM_BASE_URL cannot be reached. Check that the address is right and that the provider is running.',
+  retry: 'later',
+};
+
+export const KEY_REFUSED: GatewayProblem = {
+  status: 502,
+  code: 'UPSTREAM_ERROR',
+  detail: 'The AI provider refused the key. Check HEPH_LLM_API_KEY.',
+  retry: 'never',
+};
+
+export const NOT_AN_ANSWER: GatewayProblem = {
+  status: 502,
+  code: 'UPSTREAM_ERROR',
+  detail: 'What answers at HEPH_LLM_BASE_URL is no model API. Check HEPH_LLM_API and HEPH_LLM_BASE_URL.',
+  retry: 'never',
+};
+
+export const ANSWER_TOO_LARGE: GatewayProblem = {
+  status: 502,
+  code: 'UPSTREAM_ERROR',
+  detail: 'The answer of the AI provider is larger than this server takes in one piece.',
+  retry: 'never',
+};
+
+/** Why a call has no answer: it was cut, or the provider cannot be reached. */
+export type Unanswered = Cut | { readonly kind: 'unreachable' };
+
+/** The problem of a call that ended before the sandbox got response headers. After an abort nobody reads it. */
+export function unansweredProblem(why: Unanswered): GatewayProblem {
+  switch (why.kind) {
+    case 'stalled':
+      return STALLED;
+    case 'sealed':
+      return sealedProblem(why.sealed);
+    case 'unreachable':
+      return UNREACHABLE;
+    case 'draining':
+    case 'aborted':
+      return DRAINING;
+  }
+}
+
+/** The problem of whatever was thrown on our side. */
+export function faultProblem(error: unknown): GatewayProblem {
+  if (error instanceof RuntimeFault && error.retry === 'later' && error.code !== 'INTERNAL') {
+    return { status: 503, code: error.code, detail: error.publicMessage, retry: 'later', retryAfterS: 1 };
+  }
+  return { status: 500, code: 'INTERNAL', detail: 'Something went wrong on our side.', retry: 'later' };
+}
+
+/** Answers a request with the problem. */
+export function answerProblem(ctx: Context, problem: GatewayProblem): void {
+  const { status, code, detail, retry, stop } = problem;
+  const stopMember = stop === undefined ? {} : { stop };
+  ctx.status = status;
+  if (problem.retryAfterS !== undefined) ctx.set('Retry-After', String(problem.retryAfterS));
+  if (problem.closesConnection) ctx.set('Connection', 'close');
+  ctx.body = JSON.stringify({
+    type: 'about:blank',
+    title: STATUS_CODES[status] ?? 'Error',
+    status,
+    code,
+    detail,
+    retry,
+    ...stopMember,
+    error: { type: 'heph_error', code: problem.errorCode ?? code, message: detail, ...stopMember },
+  });
+  ctx.type = 'application/problem+json';
+}
+
+/** An error inside of a stream that has begun, in the form of its wire. Only between two events can a client read it. */
+export function inBandError(api: LlmApi, code: string, message: string): string {
+  if (api === 'openai-completions') return `data: ${JSON.stringify({ error: { type: 'heph_error', code, message, param: null } })}\n\n`;
+  const json =
+    api === 'openai-responses'
+      ? { type: 'error', code, message, param: null, sequence_number: 0 }
+      : { type: 'error', error: { type: 'api_error', code, message } };
+  return `event: error\ndata: ${JSON.stringify(json)}\n\n`;
+}

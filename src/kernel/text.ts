@@ -1,0 +1,32 @@
+/**
+ * Owns: the one normalisation of text (DESIGN section 5) and cutting by code point.
+ * Rule: what a person sees, what the ledger stores, what an export holds and what Slack shows are the same string.
+ */
+
+/** U+0000 cannot be stored in PostgreSQL text; a lone surrogate cannot be encoded as UTF-8. Both become U+FFFD. */
+export function wellFormed(text: string): string {
+  const safe = text.isWellFormed() ? text : text.toWellFormed();
+  return safe.includes('\u0000') ? safe.replaceAll('\u0000', '\uFFFD') : safe;
+}
+
+/** Number of Unicode code points. */
+export function codePoints(text: string): number {
+  let count = 0;
+  for (const _ of text) count++;
+  return count;
+}
+
+/** At most `maxCodePoints` code points of `text`; a character is never cut in half. */
+export function cutText(text: string, maxCodePoints: number): string {
+  if (text.length <= maxCodePoints) return text;
+  let end = 0;
+  for (let count = 0; count < maxCodePoints && end < text.length; count++) {
+    end += (text.codePointAt(end) as number) > 0xffff ? 2 : 1;
+  }
+  return text.slice(0, end);
+}
+
+/** True when the text has nothing but white space, format characters and control characters. */
+export function isBlank(text: string): boolean {
+  return !/[^\s\p{Cf}\p{Cc}\p{Zs}\u2800\u3164\u115F\u1160\uFFA0]/u.test(text);
+}

@@ -1,0 +1,96 @@
+/**
+ * The door of src/live: everything that makes an open page move, put together. main.ts creates it before the actors (they publish into it)
+ * and starts it after them (it tells them what others changed).
+ */
+import { Listener } from '../../db/live/listener.ts';
+import { Notifier } from '../../db/live/notify.ts';
+import type { Database } from '../../db/pool.ts';
+import type { Clock } from '../kernel/clock.ts';
+import { type ConversationId, uuidv7 } from '../kernel/ids.ts';
+import type { Log } from '../kernel/log.ts';
+import { CatchUp } from './catch-up.ts';
+import { ChangeFeed } from './change-feed.ts';
+import { CHANGE_CHANNEL } from './change-wire.ts';
+import { LiveHub } from './hub.ts';
+import { PartialBus } from './partial-bus.ts';
+import { PARTIAL_CHANNEL } from './partial-wire.ts';
+import { PeerPost } from './peer-post.ts';
+import { VersionBook } from './version-book.ts';
+
+export type { ChangeFeed, ChangeListener } from './change-feed.ts';
+export type { LiveHub } from './hub.ts';
+export type { PartialBus } from './partial-bus.ts';
+export type { StreamSink } from './ports.ts';
+
+export interface LiveOptions {
+  readonly db: Database;
+  /** Direct, not through a pooler in transaction mode. */
+  readonly databaseUrl: string;
+  /** Conversations whose actors are in memory here; the sweep watches their versions. */
+  readonly activeConversationIds: () => Iterable<ConversationId>;
+  readonly streamsPerAccountMax: number;
+  readonly pingMs: number;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export interface Live {
+  /** Give it to the actors as their ChangeSink; register onRemoteChange here. */
+  readonly changes: ChangeFeed;
+  /** Give it to the actors as their PartialSink. */
+  readonly partials: PartialBus;
+  readonly hub: LiveHub;
+  /** Words of other servers may have been missed; called after each (re)subscription, when the sweep is through. */
+  onGap(listener: () => void): void;
+  /** Starts listening and sweeping; resolves with the first subscription. */
+  start(): Promise<void>;
+  /** True while words of other servers arrive. */
+  listening(): boolean;
+  /** Closes the streams with a hint, says what is left to say to the other servers, and closes the connections. */
+  stop(): Promise<void>;
+}
+
+export function createLive(options: LiveOptions): Live {
+  const { db, databaseUrl, clock, log } = options;
+  const serverId = uuidv7<'server'>();
+  const book = new VersionBook();
+  const notifier = new Notifier(databaseUrl);
+  const post = new PeerPost({ send: (messages) => notifier.send(messages), clock, log });
+  const wake = () => post.wake();
+  const changes = new ChangeFeed({ serverId, book, log, wake });
+  const partials = new PartialBus({ serverId, clock, wake });
+  post.add(changes);
+  post.add(partials);
+  const hub = new LiveHub({ ...options, partials, book });
+  changes.onChange((change) => hub.changed(change));
+  const catchUp = new CatchUp({ ...options, hub, feed: changes, book });
+  const gapListeners: (() => void)[] = [];
+  const onGap = async () => {
+    await catchUp.sweep();
+    for (const listener of gapListeners) listener();
+  };
+  const channels = {
+    [CHANGE_CHANNEL]: (payload: string) => changes.receive(payload),
+    [PARTIAL_CHANNEL]: (payload: string) => partials.receive(payload),
+  };
+  const listener = new Listener({ url: databaseUrl, serverId, channels, onGap, clock, log });
+  return {
+    changes,
+    partials,
+    hub,
+    onGap: (gapListener) => void gapListeners.push(gapListener),
+    async start() {
+      catchUp.start();
+      await listener.start();
+    },
+    listening: () => listener.connected,
+    async stop() {
+      await hub.drain();
+      await catchUp.stop();
+      await post.close();
+      await listener.close();
+      await notifier.close();
+      partials.close();
+    },
+  };
+}

@@ -1,0 +1,73 @@
+/**
+ * Owns: partial answers as payloads of NOTIFY: words in pieces below the limit in bytes, escaped as JSON, never cut inside a character.
+ */
+import { z } from 'zod';
+import { type Message, PAYLOAD_MAX_BYTES, utf8Bytes } from '../../db/live/payloads.ts';
+import { parse } from './change-wire.ts';
+
+export const PARTIAL_CHANNEL = 'heph_partial';
+
+/** Short names: most of a payload should be words. */
+const partialLetterSchema = z.object({
+  /** Server. */
+  s: z.string(),
+  w: z.string(),
+  a: z.string(),
+  c: z.string(),
+  t: z.string(),
+  /** Epoch; null clears the turn. */
+  e: z.number().int().nullable(),
+  /** Offset; null: only the stage is known. */
+  o: z.number().int().nullable(),
+  /** Words. */
+  x: z.string(),
+  /** Stage. */
+  g: z.string().nullable(),
+  /** The words begin anew: what was known of this attempt is replaced. */
+  f: z.boolean().optional(),
+});
+export type PartialLetter = z.infer<typeof partialLetterSchema>;
+
+/** Messages that carry `letter`, its words cut into pieces with rising offsets. Only the first piece may begin anew. */
+export function packPartial(letter: PartialLetter): readonly Message[] {
+  const room = PAYLOAD_MAX_BYTES - utf8Bytes(JSON.stringify({ ...letter, o: Number.MAX_SAFE_INTEGER, x: '' }));
+  const messages: Message[] = [];
+  let at = 0;
+  do {
+    const end = fitJson(letter.x, at, room);
+    const { f, ...rest } = letter;
+    const piece = { ...rest, o: letter.o === null ? null : letter.o + at, x: letter.x.slice(at, end), ...(f && at === 0 ? { f } : {}) };
+    messages.push({ channel: PARTIAL_CHANNEL, payload: JSON.stringify(piece) });
+    at = end;
+  } while (at < letter.x.length);
+  return messages;
+}
+
+/** How far a slice of `text` from `start` may go so that its JSON takes at most `maxBytes`. At least one character. */
+function fitJson(text: string, start: number, maxBytes: number): number {
+  let bytes = 0;
+  let end = start;
+  while (end < text.length) {
+    const point = text.codePointAt(end) as number;
+    bytes += jsonBytes(point);
+    if (bytes > maxBytes && end > start) return end;
+    end += point > 0xffff ? 2 : 1;
+  }
+  return end;
+}
+
+/** Bytes of one code point inside a JSON string. A lone surrogate is escaped. */
+function jsonBytes(point: number): number {
+  if (point === 0x22 || point === 0x5c) return 2;
+  if (point < 0x20) return 6;
+  if (point < 0x80) return 1;
+  if (point < 0x800) return 2;
+  if (point >= 0xd800 && point <= 0xdfff) return 6;
+  return point > 0xffff ? 4 : 3;
+}
+
+/** What another server wrote; null when it is our own echo or cannot be read. */
+export function unpackPartial(payload: string, ownServer: string): PartialLetter | null {
+  const letter = partialLetterSchema.safeParse(parse(payload));
+  return letter.success && letter.data.s !== ownServer ? letter.data : null;
+}

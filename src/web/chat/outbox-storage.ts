@@ -1,0 +1,31 @@
+/**
+ * Owns: own questions that were not sent yet, across a reload of the tab. They come back as unsent with the same requestId, so sending
+ * them again can never ask twice.
+ */
+import { z } from 'zod';
+import { requestIdSchema } from '../../contract/web.ts';
+import type { OutgoingQuestion } from '../store/state.ts';
+
+export type KeyValueStorage = Pick<Storage, 'getItem' | 'setItem' | 'removeItem'>;
+
+const savedSchema = z.array(z.object({ requestId: requestIdSchema, text: z.string(), askedAt: z.string() })).max(50);
+
+/** Storage that is full, forbidden or damaged must not break the chat: then nothing is kept. */
+export function saveOutbox(storage: KeyValueStorage, key: string, outbox: readonly OutgoingQuestion[]): void {
+  try {
+    if (outbox.length === 0) storage.removeItem(key);
+    else storage.setItem(key, JSON.stringify(outbox.map(({ requestId, text, askedAt }) => ({ requestId, text, askedAt }))));
+  } catch {
+    // See above.
+  }
+}
+
+/** @param reason what the person reads beside each: that the page was left before an answer came */
+export function loadOutbox(storage: KeyValueStorage, key: string, reason: string): OutgoingQuestion[] {
+  try {
+    const saved = savedSchema.parse(JSON.parse(storage.getItem(key) ?? '[]'));
+    return saved.map((question) => ({ ...question, phase: 'unsent', reason }));
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,45 @@
+/**
+ * Owns: what a screen reader is told when the state changes: start, stage, end, failure. Never the words of an answer.
+ * Does not own: the rate of stages (ui/LiveRegion.tsx).
+ */
+import type { Turn } from '../../contract/web.ts';
+import type { ChatState } from './state.ts';
+import { runningTurn } from './timeline.ts';
+
+export type Announcement =
+  | { kind: 'started' }
+  | { kind: 'stage'; stage: string }
+  | { kind: 'done' }
+  | { kind: 'stopped' }
+  | { kind: 'failed'; text: string }
+  | { kind: 'unsent' };
+
+function endOf(turn: Turn): Announcement | null {
+  if (turn.status === 'DONE') return { kind: 'done' };
+  if (turn.status === 'FAILED') return { kind: 'failed', text: turn.error?.text ?? '' };
+  return turn.status === 'STOPPED' ? { kind: 'stopped' } : null;
+}
+
+function stageOf(state: ChatState, turn: Turn): string | null {
+  return state.live[turn.id]?.stage ?? turn.stage;
+}
+
+/** What happened between two states of one conversation, oldest first. Nothing for what was there when the page opened. */
+export function announcements(before: ChatState, after: ChatState): Announcement[] {
+  if (!before.ready) return [];
+  const list: Announcement[] = [];
+  for (const turn of Object.values(after.turns)) {
+    const known = before.turns[turn.id];
+    if (turn === known || turn.conversationId !== after.mainId || known === undefined || known.status === turn.status) continue;
+    const end = endOf(turn);
+    if (end !== null) list.push(end);
+  }
+  const running = runningTurn(after, after.mainId);
+  const ran = runningTurn(before, before.mainId);
+  if (running !== null && running.id !== ran?.id) list.push({ kind: 'started' });
+  const stage = running === null ? null : stageOf(after, running);
+  if (running !== null && stage !== null && (ran === null || stageOf(before, ran) !== stage)) list.push({ kind: 'stage', stage });
+  const unsent = (state: ChatState) => state.outbox.filter((item) => item.phase !== 'sending').length;
+  if (unsent(after) > unsent(before)) list.push({ kind: 'unsent' });
+  return list;
+}

@@ -1,0 +1,74 @@
+/**
+ * Owns: the entries of the loaded part of a conversation: each message once, by id.
+ * Does not own: reading pages (chat/sync.ts), or their order on the page (timeline.ts).
+ * - What lies before the loaded part is left alone until it is loaded.
+ * - An erased entry never comes back.
+ */
+import type { Entry, EntryPage } from '../../contract/web.ts';
+import { type ChatState, type LoadedRange, without } from './state.ts';
+import { applyTurn, isOver } from './turns.ts';
+
+/** Whether the entry belongs to what is loaded, or may come to it with the page that is being read. */
+function inRange(state: ChatState, entry: Entry): boolean {
+  const range = state.ranges[entry.conversationId];
+  if (range === undefined) return false;
+  if (range.nextBefore === null || range.older === 'loading' || entry.seq >= range.nextBefore) return true;
+  if (entry.id in state.entries) return true;
+  return entry.turnId !== null && Object.values(state.entries).some((known) => known.turnId === entry.turnId);
+}
+
+/** The first words of a person's first conversation: there is nothing before them, so nothing has to be read. */
+function openFirstConversation(state: ChatState, entry: Entry): ChatState {
+  const info = {
+    id: entry.conversationId,
+    parentConversationId: null,
+    parentEntryId: null,
+    latestSeq: entry.seq,
+    lastAnswerAt: null,
+    lastReadAt: null,
+    createdAt: entry.createdAt,
+  };
+  const range: LoadedRange = { nextBefore: null, older: 'idle' };
+  return {
+    ...state,
+    mainId: entry.conversationId,
+    conversations: { ...state.conversations, [entry.conversationId]: info },
+    ranges: { ...state.ranges, [entry.conversationId]: range },
+  };
+}
+
+/**
+ * The state with an entry as the ledger has it now.
+ * @param only `new`: an entry that is known already is newer than this account of it (the answer to an own write).
+ */
+export function applyEntry(state: ChatState, entry: Entry, only: 'new' | 'any' = 'any'): ChatState {
+  const opened = state.ready && state.mainId === null ? openFirstConversation(state, entry) : state;
+  const known = opened.entries[entry.id];
+  const stale = known !== undefined && (only === 'new' || (known.erasedAt !== null && entry.erasedAt === null));
+  if (stale || !inRange(opened, entry)) return opened;
+  const answered = entry.kind === 'answer' && entry.turnId !== null && opened.live[entry.turnId]?.closed === true;
+  return {
+    ...opened,
+    entries: { ...opened.entries, [entry.id]: entry },
+    live: answered ? without(opened.live, entry.turnId ?? '') : opened.live,
+  };
+}
+
+/** The turns of a page's entries. Of one that is known already only an end is news: what comes before it is the stream's to tell. */
+export function applyPageTurns(state: ChatState, page: EntryPage): ChatState {
+  let next = state;
+  for (const turn of page.turns) if (!(turn.id in next.turns) || isOver(turn)) next = applyTurn(next, turn, 'ledger');
+  return next;
+}
+
+/** One older page, below what is loaded. An entry that an event brought while the page was read is newer than the page. */
+export function mergeOlder(state: ChatState, conversationId: string, page: EntryPage): ChatState {
+  const entries: Record<string, Entry> = {};
+  for (const entry of page.entries) entries[entry.id] = entry;
+  const merged = {
+    ...state,
+    entries: { ...entries, ...state.entries },
+    ranges: { ...state.ranges, [conversationId]: { nextBefore: page.nextBefore, older: 'idle' as const } },
+  };
+  return applyPageTurns(merged, page);
+}

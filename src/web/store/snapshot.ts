@@ -1,0 +1,87 @@
+/**
+ * Owns: what a snapshot does (seed "Live updates"). After each one every loaded page is read again; events and the answers to own
+ * writes wait until that is done, so that an older response never replaces them; then everything changes at once.
+ * Does not own: the reading itself (chat/sync.ts).
+ */
+import type { Partial, Snapshot } from '../../contract/events.ts';
+import type { Entry, EntryPage, Turn } from '../../contract/web.ts';
+import { applyPageTurns } from './pages.ts';
+import { foldPartial, type LiveText } from './partials.ts';
+import type { ChatAction, ChatState, ConversationInfo, HeldAction, LoadedRange } from './state.ts';
+import { isOver } from './turns.ts';
+
+/** Actions that wait for the pages. One more and the snapshot is given up for a newer one. */
+const heldMax = 2_000;
+
+export function isHeldWhileSyncing(action: ChatAction): action is HeldAction {
+  return ['turn', 'entry', 'partial', 'read', 'answered', 'stop-answered'].includes(action.type);
+}
+
+export function applySnapshot(state: ChatState, snapshot: Snapshot): ChatState {
+  // Events from before this snapshot are in it. The answers to own writes may not be: they wait on.
+  const held = (state.sync?.held ?? []).filter((action) => action.type === 'answered' || action.type === 'stop-answered');
+  return { ...state, generation: state.generation + 1, sync: { snapshot, held, overflow: false } };
+}
+
+export function hold(state: ChatState, action: HeldAction): ChatState {
+  if (state.sync === null) return state;
+  if (state.sync.held.length >= heldMax) return state.sync.overflow ? state : { ...state, sync: { ...state.sync, overflow: true } };
+  return { ...state, sync: { ...state.sync, held: [...state.sync.held, action] } };
+}
+
+function liveOf(partials: readonly Partial[], floors: ChatState['epochFloors']): Record<string, LiveText> {
+  const live: Record<string, LiveText> = {};
+  for (const partial of partials) {
+    const folded = foldPartial(undefined, partial, floors[partial.turnId] ?? null);
+    if (folded !== undefined) live[partial.turnId] = folded;
+  }
+  return live;
+}
+
+/** Ended turns stay known: an end is final. A waiting or running one that the snapshot does not have ended out of sight. */
+function turnsOf(state: ChatState, snapshot: Snapshot): { turns: Record<string, Turn>; lost: string[] } {
+  const turns: Record<string, Turn> = {};
+  const lost: string[] = [];
+  for (const conversation of snapshot.conversations) for (const turn of conversation.turns) turns[turn.id] = turn;
+  for (const turn of Object.values(state.turns)) {
+    if (isOver(turn)) turns[turn.id] = turn;
+    else if (!(turn.id in turns)) lost.push(turn.id);
+  }
+  return { turns, lost };
+}
+
+function rowsOf(pages: Readonly<Record<string, EntryPage>>): Pick<ChatState, 'entries' | 'ranges'> {
+  const entries: Record<string, Entry> = {};
+  const ranges: Record<string, LoadedRange> = {};
+  for (const [conversationId, page] of Object.entries(pages)) {
+    ranges[conversationId] = { nextBefore: page.nextBefore, older: 'idle' };
+    for (const entry of page.entries) entries[entry.id] = entry;
+  }
+  return { entries, ranges };
+}
+
+/**
+ * The state as the ledger had it, before the held actions are applied on top.
+ * @param pages every loaded page of each loaded conversation, read after the snapshot
+ */
+export function commitSnapshot(state: ChatState, pages: Readonly<Record<string, EntryPage>>): ChatState {
+  if (state.sync === null) return state;
+  const { snapshot } = state.sync;
+  const conversations: Record<string, ConversationInfo> = {};
+  for (const { turns: _turns, ...info } of snapshot.conversations) conversations[info.id] = info;
+  const { turns, lost } = turnsOf(state, snapshot);
+  let next: ChatState = {
+    ...state,
+    ...rowsOf(pages),
+    ready: true,
+    sync: null,
+    mainId: snapshot.conversations.find((conversation) => conversation.parentConversationId === null)?.id ?? null,
+    conversations,
+    turns,
+    live: liveOf(snapshot.partials, state.epochFloors),
+    doubts: [],
+  };
+  for (const page of Object.values(pages)) next = applyPageTurns(next, page);
+  const stopping = next.stopping.filter((id) => id in next.turns && !isOver(next.turns[id] as Turn));
+  return { ...next, doubts: lost.filter((id) => !(id in next.turns)), stopping };
+}

@@ -1,0 +1,117 @@
+/**
+ * Owns: the shape of everything that the chat knows, and the actions that may change it.
+ * Does not own: the rules (reducer.ts and its neighbours), or what is drawn (timeline.ts).
+ * The state is plain data: no DOM, no time, no I/O, so that Node specs can run every interleaving.
+ */
+import type { Partial, Snapshot } from '../../contract/events.ts';
+import type { Conversation, Entry, EntryPage, Turn } from '../../contract/web.ts';
+import type { LiveText } from './partials.ts';
+
+/** Own question that is not yet an entry. `requestId` never changes, so that a resend cannot ask twice (rule R2). */
+export interface OutgoingQuestion {
+  requestId: string;
+  text: string;
+  /** ISO time at which the person pressed Send, for display. */
+  askedAt: string;
+  /**
+   * `sending`: a request is under way. `unsent`: no answer came, so the server may or may not have it; sending again is safe.
+   * `refused`: the server said no and why; the words go back to the composer, or stay here when a newer draft is there.
+   */
+  phase: 'sending' | 'unsent' | 'refused';
+  /** For a person: why it was not sent. null while sending. */
+  reason: string | null;
+}
+
+/** How much of a conversation is loaded. */
+export interface LoadedRange {
+  /** `before` of the next older page; null at the beginning of the conversation. */
+  nextBefore: number | null;
+  older: 'idle' | 'loading' | 'failed';
+}
+
+export type ConversationInfo = Omit<Conversation, 'turns'>;
+
+/** Events and own answers that may not be applied before the pages have been read again. */
+export type HeldAction = Extract<ChatAction, { type: 'turn' | 'entry' | 'partial' | 'read' | 'answered' | 'stop-answered' }>;
+
+/** A snapshot whose pages are being read. Nothing of it shows before they are there: the page changes once. */
+export interface Sync {
+  snapshot: Snapshot;
+  held: readonly HeldAction[];
+  /** More than `heldMax` actions waited. The rest was dropped, so another snapshot is needed. */
+  overflow: boolean;
+}
+
+export interface ChatState {
+  /** Snapshots received. A read that was asked for under another generation may be too old to believe. */
+  generation: number;
+  /** False until the first snapshot and its pages are applied. */
+  ready: boolean;
+  sync: Sync | null;
+  mainId: string | null;
+  conversations: Readonly<Record<string, ConversationInfo>>;
+  ranges: Readonly<Record<string, LoadedRange>>;
+  entries: Readonly<Record<string, Entry>>;
+  turns: Readonly<Record<string, Turn>>;
+  live: Readonly<Record<string, LiveText>>;
+  /** Turn id -> newest epoch whose attempt is over. */
+  epochFloors: Readonly<Record<string, number>>;
+  /** Turns about which the stream leaves a doubt: the ledger is asked. */
+  doubts: readonly string[];
+  /** Turns that a stop was asked for and is not answered yet. */
+  stopping: readonly string[];
+  outbox: readonly OutgoingQuestion[];
+}
+
+export type ChatAction =
+  | { type: 'snapshot'; snapshot: Snapshot }
+  | { type: 'synced'; generation: number; pages: Readonly<Record<string, EntryPage>> }
+  | { type: 'turn'; turn: Turn }
+  | { type: 'entry'; entry: Entry }
+  | { type: 'partial'; partial: Partial }
+  | { type: 'read'; conversationId: string; lastReadAt: string | null }
+  | { type: 'ask'; question: OutgoingQuestion }
+  | { type: 'resend'; requestId: string }
+  | { type: 'discard'; requestId: string }
+  | { type: 'unsent'; requestId: string; phase: 'unsent' | 'refused'; reason: string }
+  /** The 202 to an own question. `generation` is the one under which it was sent. */
+  | { type: 'answered'; requestId: string; entry: Entry; turn: Turn; generation: number }
+  | { type: 'stop-asked'; turnId: string }
+  | { type: 'stop-answered'; turnId: string; turn: Turn | null }
+  | { type: 'turn-read'; turnId: string; turn: Turn | null; generation: number }
+  | { type: 'older-asked'; conversationId: string }
+  | { type: 'older-read'; conversationId: string; generation: number; page: EntryPage }
+  | { type: 'older-failed'; conversationId: string; generation: number };
+
+export const EMPTY_STATE: ChatState = {
+  generation: 0,
+  ready: false,
+  sync: null,
+  mainId: null,
+  conversations: {},
+  ranges: {},
+  entries: {},
+  turns: {},
+  live: {},
+  epochFloors: {},
+  doubts: [],
+  stopping: [],
+  outbox: [],
+};
+
+/** `record` without `key`; the same object when the key is not there. */
+export function without<T>(record: Readonly<Record<string, T>>, key: string): Readonly<Record<string, T>> {
+  if (!(key in record)) return record;
+  const { [key]: _gone, ...rest } = record;
+  return rest;
+}
+
+/** `list` with `value` once; the same list when it is there already. */
+export function including(list: readonly string[], value: string): readonly string[] {
+  return list.includes(value) ? list : [...list, value];
+}
+
+/** `list` without `value`; the same list when it is not there. */
+export function excluding(list: readonly string[], value: string): readonly string[] {
+  return list.includes(value) ? list.filter((item) => item !== value) : list;
+}

@@ -1,0 +1,214 @@
+/**
+ * Owns: what one conversation shows, in order: state -> items. Pure, so that a spec can compare it with the ledger.
+ * Does not own: words and looks (ui/, strings.ts).
+ * Order is the path order of the ledger: turns by the `seq` of their first entry, inside a turn by `seq`, own unsent questions last.
+ */
+import type { Entry, Part, Turn } from '../../contract/web.ts';
+import { hasGap, type LiveText } from './partials.ts';
+import type { ChatState, OutgoingQuestion } from './state.ts';
+
+export type QuestionStatus =
+  | { kind: 'none' }
+  | { kind: 'sending' }
+  | { kind: 'unsent'; reason: string | null; requestId: string }
+  /** Waits behind other questions of this conversation. `place` counts from 1. */
+  | { kind: 'queued'; place: number }
+  /** Waits for a free slot of the installation. */
+  | { kind: 'waiting'; position: number | null }
+  | { kind: 'starting'; again: boolean }
+  | { kind: 'stopped'; started: boolean };
+
+interface ItemBase {
+  /** Stays the same from the first sign of a message to the end, so that the page does not jump. */
+  id: string;
+  at: string;
+  turnId: string | null;
+}
+export interface QuestionItem extends ItemBase {
+  kind: 'question';
+  text: string;
+  erased: boolean;
+  fromSlack: boolean;
+  status: QuestionStatus;
+  stopping: boolean;
+}
+export interface AnswerItem extends ItemBase {
+  kind: 'answer';
+  text: string;
+  parts: readonly Part[];
+  erased: boolean;
+  digest: boolean;
+  phase: 'live' | 'done' | 'stopped';
+  /** Only while live: what the assistant does, null for no particular thing. */
+  stage: string | null;
+}
+export interface FailureItem extends ItemBase {
+  kind: 'failure';
+  text: string;
+  /** The question's words, to ask again; null when they are not loaded or erased. */
+  question: string | null;
+}
+export type TimelineItem = QuestionItem | AnswerItem | FailureItem;
+
+interface Group {
+  turn: Turn | undefined;
+  entries: Entry[];
+}
+
+function groupsOf(state: ChatState, conversationId: string): Group[] {
+  const groups = new Map<string, Group>();
+  for (const entry of Object.values(state.entries)) {
+    if (entry.conversationId !== conversationId) continue;
+    const key = entry.turnId ?? entry.id;
+    const group = groups.get(key);
+    if (group !== undefined) group.entries.push(entry);
+    else groups.set(key, { turn: entry.turnId === null ? undefined : state.turns[entry.turnId], entries: [entry] });
+  }
+  const list = [...groups.values()];
+  for (const group of list) group.entries.sort((a, b) => a.seq - b.seq);
+  return list.sort((a, b) => (a.entries[0]?.seq ?? 0) - (b.entries[0]?.seq ?? 0));
+}
+
+/** Turn id -> place among the waiting questions of the conversation, from 1. Waits are ordered as their questions are (rule R3). */
+function queuePlaces(groups: readonly Group[]): Map<string, number> {
+  const places = new Map<string, number>();
+  for (const { turn } of groups) if (turn?.status === 'QUEUED') places.set(turn.id, places.size + 1);
+  return places;
+}
+
+function queuedStatus(turn: Turn, place: number, busy: boolean): QuestionStatus {
+  if (turn.waitingFor === 'FREE_HEPH') return { kind: 'waiting', position: turn.position };
+  if (busy || place > 1) return { kind: 'queued', place };
+  return { kind: 'starting', again: turn.attempt > 0 };
+}
+
+function answerItem(entry: Entry, id: string, turn: Turn | undefined): AnswerItem {
+  return {
+    kind: 'answer',
+    id,
+    at: entry.createdAt,
+    turnId: entry.turnId,
+    text: entry.text,
+    parts: entry.parts,
+    erased: entry.erasedAt !== null,
+    digest: entry.kind === 'digest',
+    phase: turn?.status === 'STOPPED' ? 'stopped' : 'done',
+    stage: null,
+  };
+}
+
+/** The answer that is being written, or the last words of one whose entry has not come yet. */
+function liveItem(turn: Turn, live: LiveText | undefined): AnswerItem | null {
+  if (turn.status !== 'RUNNING' && live?.closed !== true) return null;
+  const text = live === undefined || hasGap(live) ? '' : live.text;
+  return {
+    kind: 'answer',
+    id: `answer:${turn.id}`,
+    at: turn.startedAt ?? turn.createdAt,
+    turnId: turn.id,
+    text,
+    parts: [{ type: 'text', text }],
+    erased: false,
+    digest: false,
+    phase: turn.status === 'RUNNING' ? 'live' : turn.status === 'STOPPED' ? 'stopped' : 'done',
+    stage: turn.status === 'RUNNING' ? (live?.stage ?? turn.stage) : null,
+  };
+}
+
+interface Around {
+  state: ChatState;
+  places: Map<string, number>;
+  busy: boolean;
+}
+
+/** What a question without an answer waits for, or why it got none. */
+function questionStatus(turn: Turn | undefined, around: Around): QuestionStatus {
+  if (turn?.status === 'QUEUED') return queuedStatus(turn, around.places.get(turn.id) ?? 1, around.busy);
+  const cutOff = turn?.status === 'STOPPED' && liveItem(turn, around.state.live[turn.id]) === null;
+  return cutOff ? { kind: 'stopped', started: turn.startedAt !== null } : { kind: 'none' };
+}
+
+function questionItem(entry: Entry, turn: Turn | undefined, around: Around): QuestionItem {
+  // The id of the sending bubble, so that it turns into the entry in place. Only the app's own request ids are unique on this page.
+  const id = turn !== undefined && entry.surface === 'app' ? turn.requestId : entry.id;
+  return {
+    kind: 'question',
+    id,
+    at: entry.createdAt,
+    turnId: entry.turnId,
+    text: entry.text,
+    erased: entry.erasedAt !== null,
+    fromSlack: entry.surface === 'slack',
+    status: { kind: 'none' },
+    stopping: turn !== undefined && around.state.stopping.includes(turn.id),
+  };
+}
+
+function failureItem(turn: Turn, question: QuestionItem | undefined): FailureItem {
+  const words = question === undefined || question.erased ? null : question.text;
+  const at = turn.endedAt ?? turn.createdAt;
+  return { kind: 'failure', id: `failure:${turn.id}`, at, turnId: turn.id, text: turn.error?.text ?? '', question: words };
+}
+
+function groupItems({ turn, entries }: Group, around: Around): TimelineItem[] {
+  const answers = entries.filter((entry) => entry.kind === 'answer');
+  const items = entries.map((entry) => {
+    if (entry.kind === 'question') return questionItem(entry, turn, around);
+    return answerItem(entry, entry === answers[0] && entry.turnId !== null ? `answer:${entry.turnId}` : entry.id, turn);
+  });
+  if (turn === undefined || answers.length > 0) return items;
+  const question = items.find((item) => item.kind === 'question');
+  if (question !== undefined) question.status = questionStatus(turn, around);
+  const live = liveItem(turn, around.state.live[turn.id]);
+  if (live !== null) return [...items, live];
+  return turn.status === 'FAILED' ? [...items, failureItem(turn, question)] : items;
+}
+
+function outgoingItem(outgoing: OutgoingQuestion): QuestionItem {
+  const { requestId, reason } = outgoing;
+  return {
+    kind: 'question',
+    id: requestId,
+    at: outgoing.askedAt,
+    turnId: null,
+    text: outgoing.text,
+    erased: false,
+    fromSlack: false,
+    status: outgoing.phase === 'sending' ? { kind: 'sending' } : { kind: 'unsent', reason, requestId },
+    stopping: false,
+  };
+}
+
+/** The running turn of a conversation, if any (rule R1: at most one). */
+export function runningTurn(state: ChatState, conversationId: string | null): Turn | null {
+  for (const turn of Object.values(state.turns)) {
+    if (turn.conversationId === conversationId && turn.status === 'RUNNING') return turn;
+  }
+  return null;
+}
+
+/** Everything that the conversation shows. `conversationId` is null before a person's first question. */
+export function timeline(state: ChatState, conversationId: string | null): TimelineItem[] {
+  const groups = conversationId === null ? [] : groupsOf(state, conversationId);
+  const around: Around = { state, places: queuePlaces(groups), busy: runningTurn(state, conversationId) !== null };
+  return [...groups.flatMap((group) => groupItems(group, around)), ...state.outbox.map(outgoingItem)];
+}
+
+function same(a: unknown, b: unknown): boolean {
+  if (Object.is(a, b)) return true;
+  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;
+  const keys = Object.keys(a);
+  if (keys.length !== Object.keys(b).length) return false;
+  return keys.every((key) => same((a as Record<string, unknown>)[key], (b as Record<string, unknown>)[key]));
+}
+
+/** `next` with the objects of `previous` wherever an item did not change, so that only changed messages are drawn again. */
+export function keepUnchanged(previous: readonly TimelineItem[], next: readonly TimelineItem[]): readonly TimelineItem[] {
+  const byId = new Map(previous.map((item) => [item.id, item]));
+  const kept = next.map((item) => {
+    const old = byId.get(item.id);
+    return old !== undefined && same(old, item) ? old : item;
+  });
+  const identical = kept.length === previous.length && kept.every((item, index) => item === previous[index]);
+  return identical ? previous : kept;
+}

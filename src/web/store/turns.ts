@@ -1,0 +1,79 @@
+/**
+ * Owns: which of two accounts of the same turn is believed, and what a change of a turn does to its live text.
+ * Does not own: entries (pages.ts), or the fold of the live text (partials.ts).
+ * A turn's DTO carries no version, so order is judged by what cannot happen backwards:
+ * - an ended turn stays ended, whatever arrives later;
+ * - attempts rise (queued, first attempt, queued again, second attempt). Only a run handed on gives its attempt back, so an account
+ *   from further back is either late or a hand-over: the ledger is asked (`doubts`) instead of guessing.
+ */
+import type { Turn } from '../../contract/web.ts';
+import { hasGap } from './partials.ts';
+import { type ChatState, excluding, including, without } from './state.ts';
+
+export function isOver(turn: Turn): boolean {
+  return turn.status === 'DONE' || turn.status === 'STOPPED' || turn.status === 'FAILED';
+}
+
+/** Where a waiting or running turn is in its life: queued 0, first attempt 1, queued again 2, second attempt 3. */
+function progress(turn: Turn): number {
+  return turn.status === 'RUNNING' ? turn.attempt * 2 - 1 : turn.attempt * 2;
+}
+
+export function hasAnswer(state: ChatState, turnId: string): boolean {
+  return Object.values(state.entries).some((entry) => entry.turnId === turnId && entry.kind === 'answer');
+}
+
+/** Forget the words of an attempt that is over, and refuse its late deltas. */
+function dropLive(state: ChatState, turnId: string): ChatState {
+  const live = state.live[turnId];
+  if (live === undefined) return state;
+  const floor = Math.max(state.epochFloors[turnId] ?? live.epoch, live.epoch);
+  return { ...state, live: without(state.live, turnId), epochFloors: { ...state.epochFloors, [turnId]: floor } };
+}
+
+/**
+ * The words of a finished turn stay on the page until its answer arrives, so that they do not blink; those of a failed attempt go,
+ * because the ledger does not keep them.
+ */
+function closeLive(state: ChatState, turn: Turn): ChatState {
+  const live = state.live[turn.id];
+  if (live === undefined) return state;
+  const kept = turn.status !== 'FAILED' && !hasGap(live) && live.text !== '' && !hasAnswer(state, turn.id);
+  if (!kept) return dropLive(state, turn.id);
+  return { ...state, live: { ...state.live, [turn.id]: { ...live, closed: true, stage: null } } };
+}
+
+/** A conversation runs one turn at a time (rule R1): once the next one runs, a stopped one will get no more words. */
+function dropStoppedLive(state: ChatState, running: Turn): ChatState {
+  let next = state;
+  for (const [turnId, live] of Object.entries(state.live)) {
+    const turn = state.turns[turnId];
+    if (live.closed && turn?.status === 'STOPPED' && turn.conversationId === running.conversationId) next = dropLive(next, turnId);
+  }
+  return next;
+}
+
+function moveLive(state: ChatState, known: Turn | undefined, turn: Turn): ChatState {
+  if (isOver(turn)) return closeLive(state, turn);
+  if (turn.status === 'RUNNING') return known?.status === 'RUNNING' ? state : dropStoppedLive(state, turn);
+  const attemptEnded = known !== undefined && (known.status === 'RUNNING' || turn.attempt > known.attempt);
+  return attemptEnded ? dropLive(state, turn.id) : state;
+}
+
+/**
+ * The state with one more account of a turn.
+ * @param source `stream`: ordered as a rule, but perhaps read before what is known. `ledger`: read after everything known.
+ */
+export function applyTurn(state: ChatState, turn: Turn, source: 'stream' | 'ledger'): ChatState {
+  const known = state.turns[turn.id];
+  if (known !== undefined && isOver(known)) return state;
+  const backwards = known !== undefined && !isOver(turn) && progress(turn) < progress(known);
+  if (backwards && source === 'stream') return { ...state, doubts: including(state.doubts, turn.id) };
+  const moved = moveLive(state, known, turn);
+  return {
+    ...moved,
+    turns: { ...moved.turns, [turn.id]: turn },
+    doubts: excluding(moved.doubts, turn.id),
+    stopping: isOver(turn) ? excluding(moved.stopping, turn.id) : moved.stopping,
+  };
+}

@@ -1,0 +1,76 @@
+/**
+ * Owns: an answer: live, complete, stopped or deleted, with its cards.
+ */
+import { MessagePrimitive } from '@assistant-ui/react';
+import type { Part } from '../../contract/web.ts';
+import type { AnswerItem } from '../store/timeline.ts';
+import { t } from '../strings.ts';
+import { CopyButton } from './CopyButton.tsx';
+import { usePage } from './context.ts';
+import { MarkdownText, SafeLink } from './Markdown.tsx';
+
+type CardPart = Extract<Part, { type: 'card' }>;
+
+/** Only pages of the web: a link of another kind stays text. */
+function webUrl(url: string | null): string | undefined {
+  return url !== null && /^https?:\/\//i.test(url) ? url : undefined;
+}
+
+function Card({ card }: { card: CardPart }) {
+  return (
+    <div className="card" data-kind={card.kind}>
+      <bdi className="card-title">
+        <SafeLink href={webUrl(card.url)}>{card.title}</SafeLink>
+      </bdi>
+      {card.text !== '' && (
+        <p className="plain-text" dir="auto">
+          {card.text}
+        </p>
+      )}
+    </div>
+  );
+}
+
+function renderPart({ part }: { part: { type: string; name?: string; data?: unknown } }) {
+  if (part.type === 'text') return <MarkdownText />;
+  // use-runtime.ts makes data parts of cards only.
+  return part.type === 'data' && part.name === 'card' ? <Card card={part.data as CardPart} /> : null;
+}
+
+function StageLine({ stage }: { stage: string | null }) {
+  return (
+    <p className="stage">
+      <span className="spark" aria-hidden="true" />
+      <span dir="auto">{stage ?? t.answer.thinking}</span>
+    </p>
+  );
+}
+
+export function Answer({ item }: { item: AnswerItem }) {
+  const { dates } = usePage();
+  const live = item.phase === 'live';
+  if (item.erased) {
+    return (
+      <p className="erased">
+        <em>{t.erased}</em>
+      </p>
+    );
+  }
+  return (
+    <>
+      {item.digest && <p className="digest-label">{t.digest}</p>}
+      {(item.text !== '' || !live) && <MessagePrimitive.Parts>{renderPart}</MessagePrimitive.Parts>}
+      {live ? (
+        <StageLine stage={item.stage} />
+      ) : (
+        <div className="meta">
+          {item.phase === 'stopped' && <span className="chip">{t.answer.stopped}</span>}
+          <time dateTime={item.at} title={dates.full(item.at)}>
+            {dates.time(item.at)}
+          </time>
+          {item.text !== '' && <CopyButton text={item.text} label={t.actions.copyAnswer} />}
+        </div>
+      )}
+    </>
+  );
+}

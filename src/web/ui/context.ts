@@ -1,0 +1,28 @@
+/**
+ * Owns: what every part of the page may need: the session, the chat and the account's dates. Set once, never changes while the page lives.
+ */
+import { createContext, useContext, useSyncExternalStore } from 'react';
+import type { Session } from '../../contract/web.ts';
+import type { ChatController } from '../chat/controller.ts';
+import type { ChatState } from '../store/state.ts';
+import type { Dates } from './dates.ts';
+
+export interface Page {
+  session: Session;
+  controller: ChatController;
+  dates: Dates;
+}
+
+export const PageContext = createContext<Page | null>(null);
+
+export function usePage(): Page {
+  const page = useContext(PageContext);
+  if (page === null) throw new Error('usePage outside of PageContext');
+  return page;
+}
+
+/** A part of the chat's state. `select` must return the same object while nothing changed. */
+export function useChat<T>(select: (state: ChatState) => T): T {
+  const { chat } = usePage().controller;
+  return useSyncExternalStore(chat.subscribe, () => select(chat.get()));
+}

@@ -1,0 +1,81 @@
+/**
+ * Owns: the composition of the chat: controller, shared stream and browser, put together for one session.
+ */
+import type { Session } from '../../contract/web.ts';
+import { uuidv7 } from '../../kernel/ids.ts';
+import { ChatController } from '../chat/controller.ts';
+import type { KeyValueStorage } from '../chat/outbox-storage.ts';
+import { createApi, eventsUrl } from '../net/api.ts';
+import { browserClock } from '../net/browser-clock.ts';
+import { EventStream } from '../net/event-stream.ts';
+import { SharedStream } from '../net/shared-stream.ts';
+import { t } from '../strings.ts';
+import type { Page } from './context.ts';
+import { createDates } from './dates.ts';
+
+/** A line that was silent for this long is not trusted when the page comes to the front. The server pings every 15 s. */
+const trustedSilenceMs = 20_000;
+
+/** A browser may forbid storage altogether: even asking for it throws. */
+export function storageOr(kind: 'localStorage' | 'sessionStorage'): KeyValueStorage {
+  try {
+    return window[kind];
+  } catch {
+    return { getItem: () => null, setItem: () => undefined, removeItem: () => undefined };
+  }
+}
+
+export interface RunningPage extends Page {
+  /** Connects, and listens to what the browser says about network and visibility. Returns the way to undo it. */
+  run(): () => void;
+}
+
+export function createPage(session: Session): RunningPage {
+  const { slug } = session.workspace;
+  const scope = `${slug}.${session.account.id}`;
+  let stream: SharedStream | null = null;
+  const controller = new ChatController({
+    api: createApi(slug),
+    clock: browserClock,
+    random: Math.random,
+    storage: storageOr('sessionStorage'),
+    storageKey: `heph.outbox.${scope}`,
+    words: t,
+    openStream(handlers) {
+      stream = new SharedStream(
+        `heph.events.${scope}`,
+        {
+          connect: (inner) =>
+            new EventStream(
+              eventsUrl(slug),
+              { fetch: (input, init) => fetch(input, init), clock: browserClock, random: Math.random },
+              inner,
+            ),
+          locks: navigator.locks ?? null,
+          openChannel: typeof BroadcastChannel === 'function' ? (name) => new BroadcastChannel(name) : null,
+          clock: browserClock,
+          newTabId: () => uuidv7(),
+        },
+        handlers,
+      );
+      return stream;
+    },
+  });
+  const run = () => {
+    const leaving = new AbortController();
+    const { signal } = leaving;
+    controller.start();
+    addEventListener('online', () => stream?.wake(0), { signal });
+    document.addEventListener('visibilitychange', () => document.visibilityState === 'visible' && stream?.wake(trustedSilenceMs), {
+      signal,
+    });
+    // A page in the back-forward cache must not hold the lock; when it comes back it starts like a new one.
+    addEventListener('pagehide', () => controller.stop(), { signal });
+    addEventListener('pageshow', (event) => event.persisted && controller.start(), { signal });
+    return () => {
+      leaving.abort();
+      controller.stop();
+    };
+  };
+  return { session, controller, dates: createDates(session.account.timeZone), run };
+}

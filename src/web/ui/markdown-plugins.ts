@@ -1,0 +1,95 @@
+/**
+ * Owns: how an answer's Markdown is made safe and which extras it needs. Highlighting and formulas are large, so they are fetched when a
+ * text first needs them; until then the text is shown without.
+ * Safety: raw HTML stays text, the tree is sanitised before our own plugins add to it, and pictures are never fetched (Markdown.tsx).
+ */
+import { escapeCurrencyDollars, type MarkdownTextPrimitiveProps, normalizeMathDelimiters } from '@assistant-ui/react-markdown';
+import { useEffect, useMemo, useState } from 'react';
+import rehypeSanitize, { defaultSchema, type Options as SanitizeSchema } from 'rehype-sanitize';
+import remarkGfm from 'remark-gfm';
+
+type RemarkPlugins = NonNullable<MarkdownTextPrimitiveProps['remarkPlugins']>;
+type RehypePlugins = NonNullable<MarkdownTextPrimitiveProps['rehypePlugins']>;
+
+export interface MarkdownSetup {
+  remarkPlugins: RemarkPlugins;
+  rehypePlugins: RehypePlugins;
+  preprocess: ((text: string) => string) | undefined;
+}
+
+/** While an answer is written it is parsed four times a second: beyond this length its code gets its colours at the end. */
+const liveHighlightMaxChars = 20_000;
+/** Beyond this length, or nested deeper, parsing would freeze the page. */
+const formattedMaxChars = 300_000;
+const nestedTooDeep = /^[ \t>]{300}/m;
+const mayHoldCode = /```|~~~|^ {4}/m;
+const mayHoldMath = /\$|\\\(|\\\[/;
+
+const schema: SanitizeSchema = {
+  ...defaultSchema,
+  attributes: { ...defaultSchema.attributes, code: [['className', /^language-./, 'math-inline', 'math-display']] },
+};
+
+/** What a lazy extra adds, once it is there. Loaded once for the page; a failed load is tried again by the next text. */
+class LazyPlugins {
+  readonly #load: () => Promise<{ remark: RemarkPlugins; rehype: RehypePlugins }>;
+  value: { remark: RemarkPlugins; rehype: RehypePlugins } | null = null;
+  #loading: Promise<void> | null = null;
+
+  constructor(load: () => Promise<{ remark: RemarkPlugins; rehype: RehypePlugins }>) {
+    this.#load = load;
+  }
+
+  async get(): Promise<void> {
+    this.#loading ??= this.#load().then(
+      (plugins) => {
+        this.value = plugins;
+      },
+      () => {
+        this.#loading = null;
+      },
+    );
+    await this.#loading;
+  }
+}
+
+const highlight = new LazyPlugins(async () => {
+  const { default: rehypeHighlight } = await import('rehype-highlight');
+  return { remark: [], rehype: [[rehypeHighlight, { detect: false }]] };
+});
+
+const math = new LazyPlugins(async () => {
+  const [{ default: remarkMath }, { default: rehypeKatex }] = await Promise.all([import('remark-math'), import('rehype-katex')]);
+  return { remark: [remarkMath], rehype: [[rehypeKatex, { output: 'mathml', throwOnError: false, strict: 'ignore', maxExpand: 200 }]] };
+});
+
+function useLazy(plugins: LazyPlugins, wanted: boolean): LazyPlugins['value'] {
+  const [, setLoads] = useState(0);
+  useEffect(() => {
+    if (wanted && plugins.value === null) void plugins.get().then(() => setLoads((loads) => loads + 1));
+  }, [plugins, wanted]);
+  return wanted ? plugins.value : null;
+}
+
+/** True when a text must be shown as it is. */
+export function isTooComplex(text: string): boolean {
+  return text.length > formattedMaxChars || nestedTooDeep.test(text);
+}
+
+function preprocessMath(text: string): string {
+  return normalizeMathDelimiters(escapeCurrencyDollars(text));
+}
+
+/** The plugins for a text. The arrays keep their identity while nothing changes, so that the text is not parsed again. */
+export function useMarkdownSetup(text: string, live: boolean): MarkdownSetup {
+  const mathPlugins = useLazy(math, mayHoldMath.test(text));
+  const codePlugins = useLazy(highlight, mayHoldCode.test(text) && (!live || text.length < liveHighlightMaxChars));
+  return useMemo(
+    () => ({
+      remarkPlugins: [remarkGfm, ...(mathPlugins?.remark ?? [])],
+      rehypePlugins: [[rehypeSanitize, schema], ...(mathPlugins?.rehype ?? []), ...(codePlugins?.rehype ?? [])],
+      preprocess: mathPlugins === null ? undefined : preprocessMath,
+    }),
+    [mathPlugins, codePlugins],
+  );
+}
