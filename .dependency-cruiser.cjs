@@ -33,9 +33,16 @@ module.exports = {
     }),
     only('db-imports-kernel', {
       from: '^db/',
-      allowed: ['^db/', '^src/kernel/'],
-      comment: 'db imports the kernel only.',
+      allowed: ['^db/', '^src/kernel/', '^src/contract/'],
+      comment: 'db imports the kernel, and types of the contract.',
     }),
+    {
+      name: 'db-names-wire-types-only',
+      severity: 'error',
+      comment: 'A statement may return a DTO, so db may name its type; it never parses a wire (spec/decisions/0005).',
+      from: { path: '^db/' },
+      to: { path: '^src/contract/', dependencyTypesNot: ['type-only'] },
+    },
     only('actors-import-kernel-contract-db', {
       from: '^actors/',
       allowed: ['^actors/', '^src/(kernel|contract)/', '^db/'],
@@ -63,7 +70,7 @@ module.exports = {
       comment: 'The page imports kernel and contract only.',
     }),
     only('main-composes-the-product', {
-      from: '^src/main[.]ts$',
+      from: '^src/(main|server|server-parts|database)[.]ts$',
       allowed: ['^(src|db|sandbox-runner)/', '^actors/index[.]ts$'],
       comment: 'The product needs no spec, bench or tool, and enters actors/ by its door.',
     }),
@@ -102,6 +109,13 @@ module.exports = {
       comment: 'Only the sandbox runner, the PostgreSQL supervisor, specs, benches and tools start processes.',
       from: { pathNot: ['^sandbox-runner/', '^db/embedded/', TESTS] },
       to: { path: '^(node:)?child_process$' },
+    },
+    {
+      name: 'environment-only-in-config',
+      severity: 'error',
+      comment: 'The environment is read in the config files only. (Biome sees process.env; this sees it imported by name.)',
+      from: { pathNot: ['^src/config[.]ts$', '^sandbox-runner/config[.]ts$', TESTS] },
+      to: { path: '^(node:)?process$' },
     },
     {
       name: 'kernel-has-no-io',

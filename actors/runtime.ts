@@ -2,7 +2,15 @@
  * Owns: the types of the one door to the actors. HTTP routes call `Runtime` and translate its replies; they never see an actor or a row.
  * Expected losses are replies (`kind`), not exceptions; exceptions are RuntimeFaults (BUSY, DRAINING, DATABASE_UNAVAILABLE, INTERNAL).
  */
-import type { AgentRun, ContextResponse, LeaseResponse, PartialRequest, PartialResponse, RunEndRequest, TurnEndRequest } from '../src/contract/agent.ts';
+import type {
+  AgentRun,
+  ContextResponse,
+  LeaseResponse,
+  PartialRequest,
+  PartialResponse,
+  RunEndRequest,
+  TurnEndRequest,
+} from '../src/contract/agent.ts';
 import type { StopReason, Surface } from '../src/contract/common.ts';
 import type { AccountId, ConversationId, EntryId, RunId, SandboxId, TurnId, WorkspaceId } from '../src/kernel/ids.ts';
 
@@ -56,6 +64,9 @@ export interface Runtime {
   readContext(attempt: Attempt): Promise<{ readonly kind: 'context'; readonly context: ContextResponse } | Refusal>;
   renewLease(attempt: Attempt): Promise<({ readonly kind: 'renewed' } & LeaseResponse) | { readonly kind: 'lost' }>;
   publishPartial(attempt: Attempt, partial: PartialRequest): Promise<({ readonly kind: 'taken' } & PartialResponse) | Refusal>;
-  endTurn(attempt: Attempt, end: TurnEndRequest): Promise<{ readonly kind: 'ended' } | { readonly kind: 'lost' } | { readonly kind: 'refused'; readonly why: string }>;
+  endTurn(
+    attempt: Attempt,
+    end: TurnEndRequest,
+  ): Promise<{ readonly kind: 'ended' } | { readonly kind: 'lost' } | { readonly kind: 'refused'; readonly why: string }>;
   endRun(attempt: Attempt, end: RunEndRequest): Promise<{ readonly kind: 'ended' } | { readonly kind: 'lost' }>;
 }

@@ -2,13 +2,14 @@
  * Owns: how the actors are wired to each other, their bounds, their timers, and `Runtime`, the door that HTTP calls.
  * Does not own: what an actor does (its own folder), the order of a shutdown (main.ts).
  */
-import { findOrCreateMain, findTurn, ownsConversation } from '../db/ledger/conversation.ts';
+
 import type { LeaseTimes } from '../db/ledger/claim.ts';
+import { findOrCreateMain, findTurn, ownsConversation } from '../db/ledger/conversation.ts';
 import { noteCall } from '../db/ledger/fence.ts';
 import type { TakenBack } from '../db/ledger/reap.ts';
 import type { Database } from '../db/pool.ts';
-import type { Change } from '../src/contract/changes.ts';
 import type { ContextResponse } from '../src/contract/agent.ts';
+import type { Change } from '../src/contract/changes.ts';
 import type { Clock, Timer } from '../src/kernel/clock.ts';
 import type { ConversationId, HostId, RunId, SandboxId } from '../src/kernel/ids.ts';
 import type { Log } from '../src/kernel/log.ts';
@@ -114,7 +115,16 @@ class Tree implements Actors {
       granted: (grant) => {
         this.#conversations.tell(grant.conversationId, { type: 'TurnClaimed', grant });
         const { workspaceId, accountId, conversationId, version, turnId } = grant;
-        this.#deps.changes.publish({ workspaceId, accountId, conversationId, version, turnIds: [turnId], entryIds: [], sealedRunIds: [], slots: true });
+        this.#deps.changes.publish({
+          workspaceId,
+          accountId,
+          conversationId,
+          version,
+          turnIds: [turnId],
+          entryIds: [],
+          sealedRunIds: [],
+          slots: true,
+        });
       },
     });
   }
@@ -132,7 +142,16 @@ class Tree implements Actors {
   #takenBack(turn: TakenBack): void {
     const { workspaceId, accountId, conversationId, version, turnId, runId } = turn;
     this.#deps.partials.clear(conversationId, turnId);
-    this.#deps.changes.publish({ workspaceId, accountId, conversationId, version, turnIds: [turnId], entryIds: [], sealedRunIds: [runId], slots: true });
+    this.#deps.changes.publish({
+      workspaceId,
+      accountId,
+      conversationId,
+      version,
+      turnIds: [turnId],
+      entryIds: [],
+      sealedRunIds: [runId],
+      slots: true,
+    });
     this.#conversations.tellIfActive(conversationId, { type: 'Changed', version });
     this.#capacity.tell({ type: 'SlotsChanged' });
     this.#sandboxes.tell({ type: 'Look' });

@@ -14,7 +14,17 @@ import { RuntimeFault } from '../src/kernel/faults.ts';
 
 /** Classes of SQLSTATE that mean "not now": connection trouble, out of resources, being shut down, cannot connect now. */
 const NOT_NOW = /^(08|53|57P0)/;
-const NETWORK = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'ENOENT']);
+const NETWORK = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EPIPE',
+  'ETIMEDOUT',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOENT',
+]);
 
 function codes(error: unknown, depth = 0): string[] {
   if (!(error instanceof Error) || depth > 4) return [];
@@ -45,7 +55,10 @@ export function isUnavailable(error: unknown): boolean {
 export function databaseFault(error: unknown): RuntimeFault {
   if (error instanceof RuntimeFault) return error;
   if (isUnavailable(error)) {
-    return new RuntimeFault('DATABASE_UNAVAILABLE', 'The database does not answer. Try again in a moment.', { retry: 'later', cause: error });
+    return new RuntimeFault('DATABASE_UNAVAILABLE', 'The database does not answer. Try again in a moment.', {
+      retry: 'later',
+      cause: error,
+    });
   }
   return new RuntimeFault('INTERNAL', 'Something went wrong on our side. Try again.', { retry: 'later', cause: error });
 }

@@ -5,14 +5,7 @@
  * idle connections are kept; a thrown query destroys its connection, so expected outcomes are rows and never exceptions.
  * Does not own: LISTEN (db/listener.ts), the embedded server (db/embedded).
  */
-import {
-  createPool,
-  createTypeParserPreset,
-  type DatabasePool,
-  type Interceptor,
-  type QuerySqlToken,
-  SchemaValidationError,
-} from 'slonik';
+import { createPool, createTypeParserPreset, type DatabasePool, type Interceptor, type QuerySqlToken, SchemaValidationError } from 'slonik';
 import type { z } from 'zod';
 import { RuntimeFault } from '../src/kernel/faults.ts';
 import { databaseFault } from './faults.ts';

@@ -1,6 +1,7 @@
 /**
- * Owns: the model of one attempt as Pi sees it: one provider whose every request goes through the fetch that it is given.
- * Does not own: credentials. Pi's provider holds a placeholder; model-fetch.ts puts the real proof on each request.
+ * Owns: the model of an attempt as Pi sees it.
+ * Does not own: credentials and the way out. Pi's provider holds a placeholder; a session brings its own fetch (pi-session.ts), and
+ * model-fetch.ts puts the real proof on each request.
  */
 import type { AgentModel, LlmApi } from '../src/contract/agent.ts';
 import { pi } from './pi.ts';
@@ -11,8 +12,8 @@ type Runtime = Awaited<ReturnType<typeof pi.ModelRuntime.create>>;
 type RuntimeOptions = NonNullable<Parameters<typeof pi.ModelRuntime.create>[0]>;
 type CredentialStore = NonNullable<RuntimeOptions['credentials']>;
 type ModelsStore = NonNullable<RuntimeOptions['modelsStore']>;
-type Provider = Parameters<Runtime['registerNativeProvider']>[0];
 type Model = NonNullable<ReturnType<Runtime['getModel']>>;
+type ModelDescription = NonNullable<Parameters<Runtime['registerProvider']>[1]['models']>[number];
 
 /** The path of the gateway for each API. Anthropic's client adds `/v1` itself. */
 const BASE_PATHS: Record<LlmApi, string> = {
@@ -24,55 +25,48 @@ const BASE_PATHS: Record<LlmApi, string> = {
 /** What an unknown OpenAI-compatible server understands. The other APIs keep Pi's choice. */
 const COMPAT = { supportsStore: false, supportsDeveloperRole: false, maxTokensField: 'max_tokens' } as const;
 
-export interface ModelOptions {
-  readonly model: AgentModel;
-  readonly fetch: typeof globalThis.fetch;
-  /** Where the gateway is, for example `http://localhost`. */
-  readonly origin: string;
+/** What the provider lists: the model of the last session only. Pi reads the list anew each time. */
+const described: ModelDescription[] = [];
+let runtime: Promise<Runtime> | null = null;
+
+/**
+ * The model as Pi takes it. One runtime serves the process, because opening one goes through a catalog of some thousand models.
+ * `origin`: where the gateway is, for example `http://localhost`.
+ */
+export async function describeModel(wanted: AgentModel, origin: string): Promise<{ readonly runtime: Runtime; readonly model: Model }> {
+  runtime ??= openRuntime(origin);
+  described.splice(0, described.length, describe(wanted, origin));
+  const opened = await runtime;
+  const model = opened.getModel(PROVIDER, wanted.id);
+  if (model === undefined) throw new Error('Pi does not know the model');
+  return { runtime: opened, model };
 }
 
-/** A runtime that knows one model. No file and no network is touched. */
-export async function createRuntime(options: ModelOptions): Promise<{ runtime: Runtime; model: Model }> {
-  const wanted = options.model;
-  const runtime = await pi.ModelRuntime.create({
+/** No file and no network is touched. */
+async function openRuntime(origin: string): Promise<Runtime> {
+  const opened = await pi.ModelRuntime.create({
     credentials: noCredentials,
     modelsPath: null,
     modelsStore: noCatalogs,
     refreshOnCreate: false,
   });
-  runtime.registerProvider(PROVIDER, {
-    apiKey: 'placeholder',
-    api: wanted.api,
-    baseUrl: options.origin + BASE_PATHS[wanted.api],
-    models: [describe(wanted)],
-  });
-  const provider = runtime.getProvider(PROVIDER);
-  if (provider === undefined) throw new Error('Pi does not know the provider');
-  runtime.registerNativeProvider(withFetch(provider, options.fetch));
-  const model = runtime.getModel(PROVIDER, wanted.id);
-  if (model === undefined) throw new Error('Pi does not know the model');
-  return { runtime, model };
+  opened.registerProvider(PROVIDER, { apiKey: 'placeholder', baseUrl: origin, models: described });
+  return opened;
 }
 
-function describe(model: AgentModel) {
+function describe(model: AgentModel, origin: string): ModelDescription {
   return {
     id: model.id,
     name: model.id,
+    api: model.api,
+    baseUrl: origin + BASE_PATHS[model.api],
     reasoning: false,
-    input: ['text' as const],
+    input: ['text'],
     // The gateway counts and prices each call.
     cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
     contextWindow: model.contextTokens,
     maxTokens: model.outputTokens,
     ...(model.api === 'openai-completions' ? { compat: COMPAT } : {}),
-  };
-}
-
-function withFetch(provider: Provider, fetch: typeof globalThis.fetch): Provider {
-  return {
-    ...provider,
-    stream: (model, context, options) => provider.stream(model, context, { ...options, fetch } as typeof options),
-    streamSimple: (model, context, options) => provider.streamSimple(model, context, { ...options, fetch }),
   };
 }
 

@@ -17,7 +17,7 @@ import {
   type SessionManager,
   type ToolDefinition,
 } from './pi.ts';
-import { createRuntime } from './pi-model.ts';
+import { describeModel } from './pi-model.ts';
 
 /** Pi looks for its own files here and finds none. */
 const NOWHERE = '/nonexistent/pi';
@@ -45,7 +45,7 @@ export async function openPiSession(options: PiSessionOptions): Promise<PiSessio
   const entries: SessionEntry[] = [];
   const manager = restore(context);
   hookEntries(manager, { questionId: context.questionEntryId, onEntry: (entry) => entries.push(entry) });
-  const { runtime, model } = await createRuntime({ model: context.model, fetch: options.fetch, origin: options.origin });
+  const { runtime, model } = await describeModel(context.model, options.origin);
   const { session } = await pi.createAgentSession({
     cwd: WORKSPACE_DIR,
     agentDir: NOWHERE,
@@ -60,6 +60,7 @@ export async function openPiSession(options: PiSessionOptions): Promise<PiSessio
     customTools: [...options.tools],
   });
   await session.bindExtensions({ mode: 'print' });
+  sendThrough(session, options.fetch);
   addSituation(session, context.situation);
   return {
     session,
@@ -156,6 +157,13 @@ function exactPrompt(systemPrompt: string): ExtensionFactory {
 const keepHistory: ExtensionFactory = (api) => {
   api.on('session_before_compact', (event) => (event.reason === 'overflow' && event.willRetry ? {} : { cancel: true }));
 };
+
+/** Every request of the session, summaries included, leaves through this fetch. */
+function sendThrough(session: AgentSession, fetch: typeof globalThis.fetch): void {
+  const { agent } = session;
+  const stream = agent.streamFunction;
+  agent.streamFunction = (model, context, options) => stream(model, context, { ...options, fetch });
+}
 
 /** Last in each request and stored nowhere. A cache breakpoint that Pi puts on it moves to the message before. */
 function addSituation(session: AgentSession, situation: string): void {

@@ -145,10 +145,14 @@ function readProvider(read: Reader): ProviderConfig | null {
   const contextTokens = read.integer('HEPH_LLM_CONTEXT_TOKENS', 128_000, [SMALLEST_MODEL.contextTokens, 10_000_000]);
   const outputTokens = read.integer('HEPH_LLM_OUTPUT_TOKENS', 8_192, [SMALLEST_MODEL.outputTokens, 1_000_000]);
   if (api === null && baseUrl === null && apiKey === null && model === null) return null;
-  const missing = Object.entries({ HEPH_LLM_API: api, HEPH_LLM_BASE_URL: baseUrl, HEPH_LLM_MODEL: model }).filter(([, value]) => value === null);
+  const missing = Object.entries({ HEPH_LLM_API: api, HEPH_LLM_BASE_URL: baseUrl, HEPH_LLM_MODEL: model }).filter(
+    ([, value]) => value === null,
+  );
   if (api !== null) read.choice('HEPH_LLM_API', 'openai-completions', LLM_APIS);
   for (const [name] of missing) {
-    read.problems.push(`${name} is not set, but another HEPH_LLM_ variable is. Set HEPH_LLM_API, HEPH_LLM_BASE_URL and HEPH_LLM_MODEL, or none.`);
+    read.problems.push(
+      `${name} is not set, but another HEPH_LLM_ variable is. Set HEPH_LLM_API, HEPH_LLM_BASE_URL and HEPH_LLM_MODEL, or none.`,
+    );
   }
   if (baseUrl?.search || baseUrl?.hash) read.bad('HEPH_LLM_BASE_URL', baseUrl.origin, 'a URL without a query and without a fragment');
   if (!baseUrl || api === null || model === null) return null;
@@ -205,9 +209,15 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>, cw
     shutdownGraceMs: read.durationMs('HEPH_SHUTDOWN_GRACE', '20s', ['0ms', '10m']),
   };
   if (config.auth === 'local' && !isLoopback(config.bindHost)) {
-    read.bad('HEPH_BIND', config.bindHost, 'a loopback address (127.0.0.1, ::1, localhost) while HEPH_AUTH is local: anybody who reaches the port is the account');
+    read.bad(
+      'HEPH_BIND',
+      config.bindHost,
+      'a loopback address (127.0.0.1, ::1, localhost) while HEPH_AUTH is local: anybody who reaches the port is the account',
+    );
   }
   if (read.problems.length > 0) throw new ConfigError(read.problems);
-  const unknownVariables = Object.keys(env).filter((name) => name.startsWith('HEPH_') && !name.startsWith('HEPH_TEST_') && !read.known.has(name));
+  const unknownVariables = Object.keys(env).filter(
+    (name) => name.startsWith('HEPH_') && !name.startsWith('HEPH_TEST_') && !read.known.has(name),
+  );
   return Object.freeze({ ...config, unknownVariables });
 }

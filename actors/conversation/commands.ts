@@ -1,9 +1,10 @@
 /**
  * Owns: the commands of a ConversationActor and their replies.
  */
-import type { AgentRun, PartialRequest, PartialResponse, RunEndRequest, TurnEndRequest, LeaseResponse } from '../../src/contract/agent.ts';
-import type { TurnId } from '../../src/kernel/ids.ts';
+
 import type { Grant } from '../../db/ledger/claim.ts';
+import type { AgentRun, LeaseResponse, PartialRequest, PartialResponse, RunEndRequest, TurnEndRequest } from '../../src/contract/agent.ts';
+import type { TurnId } from '../../src/kernel/ids.ts';
 import type { Attempt, QuestionInput, Refusal, SandboxIdentity, StopReply, SubmitReply } from '../runtime.ts';
 import type { ParkedPull } from './pulls.ts';
 

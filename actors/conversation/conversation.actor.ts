@@ -4,26 +4,19 @@
  * a write names the version it was decided on, and the loser loads again and decides again.
  * Does not own: claims (CapacityActor), starting sandboxes (SandboxesActor), taking back (ReaperActor).
  */
-import { loadConversation, type ConversationRows } from '../../db/ledger/conversation.ts';
-import { uncalledClaim } from '../../db/ledger/sandboxes.ts';
+import { type ConversationRows, loadConversation } from '../../db/ledger/conversation.ts';
 import { checkAttempt } from '../../db/ledger/fence.ts';
+import { uncalledClaim } from '../../db/ledger/sandboxes.ts';
 import { LIMITS } from '../../src/contract/limits.ts';
 import { RuntimeFault } from '../../src/kernel/faults.ts';
-import type { ConversationId, SandboxId } from '../../src/kernel/ids.ts';
+import type { ConversationId } from '../../src/kernel/ids.ts';
 import type { Behaviour, CommandContext } from '../kernel/index.ts';
 import type { ConversationCommand, ConversationReply, LeaseReply, PartialReply } from './commands.ts';
 import { isClaimable } from './decide.ts';
 import type { ConversationDeps } from './deps.ts';
 import type { ParkedPull } from './pulls.ts';
+import type { ConversationState } from './state.ts';
 import { endRun, endTurn, learn, stopTurn, submitQuestion } from './writes.ts';
-
-/** What lives in memory: the cached rows and the pulls that are parked here. */
-export interface ConversationState {
-  readonly id: ConversationId;
-  /** null: they changed elsewhere; they are read again when needed. */
-  rows: ConversationRows | null;
-  readonly parked: Map<SandboxId, ParkedPull>;
-}
 
 export class ConversationBehaviour implements Behaviour<ConversationState, ConversationCommand, ConversationReply> {
   readonly #deps: ConversationDeps;
@@ -38,7 +31,11 @@ export class ConversationBehaviour implements Behaviour<ConversationState, Conve
     return { id: rows.id, rows, parked: new Map() };
   }
 
-  async handle(state: ConversationState, command: ConversationCommand, context: CommandContext): Promise<{ state: ConversationState; reply: ConversationReply }> {
+  async handle(
+    state: ConversationState,
+    command: ConversationCommand,
+    context: CommandContext,
+  ): Promise<{ state: ConversationState; reply: ConversationReply }> {
     state.rows ??= await this.#read(context.id);
     const reply = await this.#answer(state, command, context);
     this.#offer(state, context.id);
@@ -113,7 +110,14 @@ export class ConversationBehaviour implements Behaviour<ConversationState, Conve
       const claim = await uncalledClaim(this.#deps.db, sandboxId);
       if (claim) {
         const { leaseTtlMs, deadlineMs } = claim;
-        const run = { id: claim.runId, kind: 'TURN', epoch: claim.epoch, leaseTtlMs, renewEveryMs: LIMITS.renewEveryMs, deadlineMs } as const;
+        const run = {
+          id: claim.runId,
+          kind: 'TURN',
+          epoch: claim.epoch,
+          leaseTtlMs,
+          renewEveryMs: LIMITS.renewEveryMs,
+          deadlineMs,
+        } as const;
         pull.answer(run);
         return { kind: 'run', run };
       }
@@ -135,7 +139,11 @@ export class ConversationBehaviour implements Behaviour<ConversationState, Conve
     return { kind: 'renewed', leaseTtlMs, deadlineMs, ...(stop ? { stop } : {}) };
   }
 
-  async #partial(state: ConversationState, attempt: Extract<ConversationCommand, { type: 'PublishPartial' }>['attempt'], partial: Extract<ConversationCommand, { type: 'PublishPartial' }>['partial']): Promise<PartialReply> {
+  async #partial(
+    state: ConversationState,
+    attempt: Extract<ConversationCommand, { type: 'PublishPartial' }>['attempt'],
+    partial: Extract<ConversationCommand, { type: 'PublishPartial' }>['partial'],
+  ): Promise<PartialReply> {
     const { runId, epoch, sandbox } = attempt;
     const now = await checkAttempt(this.#deps.db, { runId, epoch, sandboxId: sandbox.sandboxId });
     if (!now) return { kind: 'lost' };

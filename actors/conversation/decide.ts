@@ -41,7 +41,14 @@ export type Fact =
       readonly runId: RunId;
       readonly claimedBy: SandboxId | null;
     }
-  | { readonly type: 'claimed'; readonly version: number; readonly turnId: TurnId; readonly runId: RunId; readonly epoch: number; readonly sandboxId: SandboxId }
+  | {
+      readonly type: 'claimed';
+      readonly version: number;
+      readonly turnId: TurnId;
+      readonly runId: RunId;
+      readonly epoch: number;
+      readonly sandboxId: SandboxId;
+    }
   | { readonly type: 'stopped'; readonly version: number; readonly turnId: TurnId; readonly leased: boolean }
   | { readonly type: 'ended'; readonly version: number }
   | { readonly type: 'handed-on'; readonly version: number; readonly status: 'QUEUED' | 'STOPPED' };
@@ -55,7 +62,14 @@ export function evolve(rows: ConversationRows, fact: Fact): ConversationRows | n
       if (fact.claimedBy === null) {
         return { ...next, queued: [...rows.queued, { turnId: fact.turnId, requestId: fact.requestId, attempt: 0 }] };
       }
-      const leased = { turnId: fact.turnId, status: 'RUNNING', runId: fact.runId, epoch: 1, sandboxId: fact.claimedBy, called: false } as const;
+      const leased = {
+        turnId: fact.turnId,
+        status: 'RUNNING',
+        runId: fact.runId,
+        epoch: 1,
+        sandboxId: fact.claimedBy,
+        called: false,
+      } as const;
       return { ...next, leased };
     }
     case 'claimed': {

@@ -4,8 +4,8 @@
 import type { LeaseTimes } from '../../db/ledger/claim.ts';
 import type { Database } from '../../db/pool.ts';
 import type { Clock } from '../../src/kernel/clock.ts';
-import type { Log } from '../../src/kernel/log.ts';
 import type { ConversationId } from '../../src/kernel/ids.ts';
+import type { Log } from '../../src/kernel/log.ts';
 import type { FailureTexts } from '../failure-texts.ts';
 import type { ChangeSink, PartialSink } from '../ports.ts';
 import type { SandboxIdentity } from '../runtime.ts';

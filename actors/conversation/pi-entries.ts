@@ -8,7 +8,9 @@ import type { PiEntry } from '../../src/contract/agent.ts';
 import { type EntryId, isUuid } from '../../src/kernel/ids.ts';
 import { isBlank, wellFormed } from '../../src/kernel/text.ts';
 
-export type DerivedEntries = { readonly kind: 'entries'; readonly entries: readonly NewEntry[] } | { readonly kind: 'refused'; readonly why: string };
+export type DerivedEntries =
+  | { readonly kind: 'entries'; readonly entries: readonly NewEntry[] }
+  | { readonly kind: 'refused'; readonly why: string };
 
 interface TextBlock {
   readonly type: 'text';
@@ -16,12 +18,15 @@ interface TextBlock {
 }
 
 function isTextBlock(block: unknown): block is TextBlock {
-  return typeof block === 'object' && block !== null && (block as TextBlock).type === 'text' && typeof (block as TextBlock).text === 'string';
+  return (
+    typeof block === 'object' && block !== null && (block as TextBlock).type === 'text' && typeof (block as TextBlock).text === 'string'
+  );
 }
 
 /** The words of a Pi message: its text blocks, one paragraph each; null when it has none. */
 export function messageText(content: unknown): string | null {
-  const blocks = typeof content === 'string' ? [content] : Array.isArray(content) ? content.filter(isTextBlock).map((block) => block.text) : [];
+  const blocks =
+    typeof content === 'string' ? [content] : Array.isArray(content) ? content.filter(isTextBlock).map((block) => block.text) : [];
   const text = wellFormed(blocks.filter((block) => !isBlank(block)).join('\n\n'));
   return isBlank(text) ? null : text;
 }

@@ -42,7 +42,11 @@ export class Renewals {
     this.#waiting = [];
     if (batch.length === 0) return;
     try {
-      const renewed = await renewLeases(this.#db, batch.map((waiting) => waiting.key), this.#leaseTtlMs);
+      const renewed = await renewLeases(
+        this.#db,
+        batch.map((waiting) => waiting.key),
+        this.#leaseTtlMs,
+      );
       await Promise.all(
         batch.map(async ({ key, resolve }) => {
           const state = renewed.get(key.runId);

@@ -2,12 +2,13 @@
  * Owns: the writes of a ConversationActor: decide on the cached rows, write at their version, learn the new rows, tell the others.
  * A change is published after the statement has committed, never inside it.
  */
+
+import { violates } from '../../db/faults.ts';
 import type { ConversationRows } from '../../db/ledger/conversation.ts';
 import { endTurn as endTurnStatement } from '../../db/ledger/end-turn.ts';
 import { handOnRun } from '../../db/ledger/hand-on.ts';
 import { stopTurn as stopTurnStatement } from '../../db/ledger/stop.ts';
 import { submitQuestion as submitStatement } from '../../db/ledger/submit.ts';
-import { violates } from '../../db/faults.ts';
 import { FAILURE_DETAILS, type RunEndRequest, type TurnEndRequest } from '../../src/contract/agent.ts';
 import type { Change } from '../../src/contract/changes.ts';
 import { LIMITS } from '../../src/contract/limits.ts';
@@ -16,10 +17,10 @@ import { type EntryId, type RunId, type TurnId, uuidv7 } from '../../src/kernel/
 import type { TurnFailure } from '../failure-texts.ts';
 import type { Attempt, QuestionInput, StopReply, SubmitReply } from '../runtime.ts';
 import type { EndRunReply, EndTurnReply } from './commands.ts';
-import type { ConversationState } from './conversation.actor.ts';
 import { evolve, type Fact, leasedBy, sandboxForSubmit, turnPhase } from './decide.ts';
 import type { ConversationDeps } from './deps.ts';
 import { deriveEntries, hasAnswer } from './pi-entries.ts';
+import type { ConversationState } from './state.ts';
 
 /** What one command works with: the actor's state and a way to read its rows again. */
 export interface Session {
@@ -56,7 +57,8 @@ function publish(session: Session, rows: ConversationRows, change: Partial<Chang
 /** Learns a fact and, when it claimed a turn, answers the pull that was parked for it. */
 export function learn(deps: Pick<ConversationDeps, 'times'>, state: ConversationState, fact: Fact): void {
   state.rows = state.rows && evolve(state.rows, fact);
-  const claim = fact.type === 'claimed' ? fact : fact.type === 'submitted' && fact.claimedBy ? { ...fact, epoch: 1, sandboxId: fact.claimedBy } : null;
+  const claim =
+    fact.type === 'claimed' ? fact : fact.type === 'submitted' && fact.claimedBy ? { ...fact, epoch: 1, sandboxId: fact.claimedBy } : null;
   if (!claim) return;
   const pull = state.parked.get(claim.sandboxId);
   state.parked.delete(claim.sandboxId);
@@ -107,7 +109,11 @@ export function stopTurn(session: Session, turnId: TurnId): Promise<StopReply> {
 }
 
 /** How an end settles a turn that was not stopped. rule: R7 (a failed end stores only its summary) */
-function settle(deps: ConversationDeps, end: TurnEndRequest, answered: boolean): { status: 'DONE' | 'FAILED'; failure: TurnFailure | null; detail: string | null } {
+function settle(
+  deps: ConversationDeps,
+  end: TurnEndRequest,
+  answered: boolean,
+): { status: 'DONE' | 'FAILED'; failure: TurnFailure | null; detail: string | null } {
   if (end.outcome === 'DONE' && answered) return { status: 'DONE', failure: null, detail: null };
   const failure = end.reason === 'STALLED' ? deps.texts.stalled : end.reason === 'DEADLINE' ? deps.texts.deadline : deps.texts.error;
   const named = end.outcome === 'FAILED' ? end.detail : 'empty_answer';
@@ -156,7 +162,11 @@ async function isBehind(session: Session, rows: ConversationRows): Promise<boole
   return fresh.version !== rows.version;
 }
 
-function ended(session: Session, rows: ConversationRows, done: { version: number; turnId: TurnId; runId: RunId; entryIds?: readonly EntryId[] }): void {
+function ended(
+  session: Session,
+  rows: ConversationRows,
+  done: { version: number; turnId: TurnId; runId: RunId; entryIds?: readonly EntryId[] },
+): void {
   session.deps.partials.clear(rows.id, done.turnId);
   publish(session, rows, {
     version: done.version,
@@ -172,7 +182,13 @@ function ended(session: Session, rows: ConversationRows, done: { version: number
 export async function endRun(session: Session, attempt: Attempt, end: RunEndRequest): Promise<EndRunReply> {
   const { deps, state } = session;
   if (end.outcome === 'COMPLETED') {
-    const failed = await endTurn(session, attempt, { outcome: 'FAILED', reason: 'ERROR', detail: 'loop_crashed', entries: [], lastPartial: null });
+    const failed = await endTurn(session, attempt, {
+      outcome: 'FAILED',
+      reason: 'ERROR',
+      detail: 'loop_crashed',
+      entries: [],
+      lastPartial: null,
+    });
     return failed.kind === 'refused' ? { kind: 'lost' } : failed;
   }
   return atVersion<EndRunReply>(session, async (rows) => {

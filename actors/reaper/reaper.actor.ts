@@ -3,12 +3,12 @@
  * It sweeps on a timer and at once when a runner has died. Servers do not coordinate: rows locked by another reaper are skipped.
  * rule: R9 (the statement decides between a second attempt and a failed turn)
  */
-import { takeBackLeases, type ReapTexts, type TakenBack } from '../../db/ledger/reap.ts';
+import { type ReapTexts, type TakenBack, takeBackLeases } from '../../db/ledger/reap.ts';
 import { endDeadHosts } from '../../db/ledger/sandboxes.ts';
 import { dropRetiredSlots } from '../../db/ledger/slots.ts';
 import type { Database } from '../../db/pool.ts';
-import type { Log } from '../../src/kernel/log.ts';
 import type { HostId } from '../../src/kernel/ids.ts';
+import type { Log } from '../../src/kernel/log.ts';
 import type { Behaviour } from '../kernel/index.ts';
 
 export type ReaperCommand = { readonly type: 'Sweep' };

@@ -4,7 +4,7 @@
  * Does not own: how a runner is started (SandboxHost), who may claim (CapacityActor).
  */
 import { createHash } from 'node:crypto';
-import { endIdleSandbox, endSandbox, insertSandbox, sandboxDemand, type SandboxDemand } from '../../db/ledger/sandboxes.ts';
+import { endIdleSandbox, endSandbox, insertSandbox, type SandboxDemand, sandboxDemand } from '../../db/ledger/sandboxes.ts';
 import type { Database } from '../../db/pool.ts';
 import { RuntimeFault } from '../../src/kernel/faults.ts';
 import { type ConversationId, type HostId, newSecret, type SandboxId, uuidv7 } from '../../src/kernel/ids.ts';
@@ -58,11 +58,16 @@ export class SandboxesBehaviour implements Behaviour<SandboxesState, SandboxesCo
     return { own: this.#own, lookIsQueued: false };
   }
 
-  async handle(state: SandboxesState, command: SandboxesCommand, context: CommandContext): Promise<{ state: SandboxesState; reply: undefined }> {
+  async handle(
+    state: SandboxesState,
+    command: SandboxesCommand,
+    context: CommandContext,
+  ): Promise<{ state: SandboxesState; reply: undefined }> {
     switch (command.type) {
       case 'Wanted': {
         const own = state.own.get(command.conversationId);
-        if (own) own.lastBusyAt = context.now; // it is there and pulls in a moment
+        if (own)
+          own.lastBusyAt = context.now; // it is there and pulls in a moment
         else this.#lookSoon(state);
         break;
       }

@@ -10,8 +10,8 @@ import type { Log } from '../../src/kernel/log.ts';
 import { locatePackage, prepareBinaries } from './binaries.ts';
 import { assertReachable, openDataDir, prepareCluster, SUPERUSER } from './data-dir.ts';
 import { createDatabase, dropDatabase, ensureDatabase } from './databases.ts';
-import { onDisk, PostgresStartFailed } from './errors.ts';
-import { acquireLock } from './lock.ts';
+import { DataDirInUse, onDisk, PostgresStartFailed } from './errors.ts';
+import { acquireLock, type ServerLock } from './lock.ts';
 import { stopOrphan } from './orphan.ts';
 import { type Launch, launchPostgres, type Running } from './supervise.ts';
 import { lentUser } from './user.ts';
@@ -116,4 +116,20 @@ function stopAfter(running: Running, exited: Promise<string>): () => Promise<voi
     await running.stop();
     await exited;
   };
+}
+
+/**
+ * Takes a data directory without a PostgreSQL in it, for a server that uses another database. `in-use`: another live server has it.
+ * @throws DataDirUnusable if the directory cannot be made or written.
+ */
+export async function lockDataDir(dataDir: string): Promise<ServerLock | 'in-use'> {
+  return onDisk(dataDir, () => {
+    const layout = openDataDir(dataDir);
+    try {
+      return acquireLock(layout.dataDir);
+    } catch (error) {
+      if (error instanceof DataDirInUse) return 'in-use';
+      throw error;
+    }
+  });
 }

@@ -47,8 +47,14 @@ const grantRow = z.object({
 
 /** Claims at most one turn per offer, in claim order, while there are free slots. */
 export async function claimTurns(db: Executor, offers: readonly Offer[], times: LeaseTimes): Promise<readonly Grant[]> {
-  const conversations = sql.array(offers.map((o) => o.conversationId), 'uuid');
-  const sandboxes = sql.array(offers.map((o) => o.sandboxId), 'uuid');
+  const conversations = sql.array(
+    offers.map((o) => o.conversationId),
+    'uuid',
+  );
+  const sandboxes = sql.array(
+    offers.map((o) => o.sandboxId),
+    'uuid',
+  );
   const rows = await db.any(sql.prepared('ledger_claim', grantRow)`
     with offer as materialized (
       select o.conversation_id, o.sandbox_id from unnest(${conversations}, ${sandboxes}) as o(conversation_id, sandbox_id)

@@ -27,7 +27,12 @@ export interface EndParams extends AttemptKey {
 }
 
 /** null: nothing was written (the attempt lost its run, or the version moved). */
-export type EndResult = { readonly version: number; readonly turnId: TurnId; readonly status: 'DONE' | 'FAILED' | 'STOPPED'; readonly entryIds: readonly EntryId[] } | null;
+export type EndResult = {
+  readonly version: number;
+  readonly turnId: TurnId;
+  readonly status: 'DONE' | 'FAILED' | 'STOPPED';
+  readonly entryIds: readonly EntryId[];
+} | null;
 
 const endRow = z.object({
   version: z.number(),

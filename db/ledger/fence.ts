@@ -64,11 +64,24 @@ const renewedRow = stateRow.extend({ id: z.string(), epoch: z.number() });
  * Renews a batch of leases in one statement: rows in order of id, locked ones skipped (whoever holds one is ending it or taking it back).
  * No lease goes past the claim's bound. Returns the renewed attempts by run id.
  */
-export async function renewLeases(db: Executor, keys: readonly AttemptKey[], leaseTtlMs: number): Promise<ReadonlyMap<RunId, AttemptState>> {
+export async function renewLeases(
+  db: Executor,
+  keys: readonly AttemptKey[],
+  leaseTtlMs: number,
+): Promise<ReadonlyMap<RunId, AttemptState>> {
   const rows = await db.any(sql.prepared('ledger_renew', renewedRow)`
     with wanted as materialized (
-      select * from unnest(${sql.array(keys.map((k) => k.runId), 'uuid')}, ${sql.array(keys.map((k) => k.epoch), 'int4')},
-        ${sql.array(keys.map((k) => k.sandboxId), 'uuid')}) as w(id, epoch, sandbox_id)
+      select * from unnest(${sql.array(
+        keys.map((k) => k.runId),
+        'uuid',
+      )}, ${sql.array(
+        keys.map((k) => k.epoch),
+        'int4',
+      )},
+        ${sql.array(
+          keys.map((k) => k.sandboxId),
+          'uuid',
+        )}) as w(id, epoch, sandbox_id)
     ), locked as materialized (
       select r.id from agent_run r join wanted w on w.id = r.id and w.epoch = r.epoch and w.sandbox_id = r.sandbox_id
       where r.state = 'LEASED' and r.bound_at > (select clock_timestamp())

@@ -61,7 +61,8 @@ export async function submitQuestion(db: Executor, p: SubmitParams): Promise<Sub
   if (row.prior_turn && row.prior_entry) {
     return { kind: 'repeat', turnId: row.prior_turn as TurnId, entryId: row.prior_entry as EntryId, sameText: row.prior_same === true };
   }
-  if (row.version !== null) return { kind: 'written', version: row.version, claimed: row.slot_no !== null, slots: row.slot_no === null ? 0 : 1 };
+  if (row.version !== null)
+    return { kind: 'written', version: row.version, claimed: row.slot_no !== null, slots: row.slot_no === null ? 0 : 1 };
   if (!row.allowed) return { kind: 'erased' };
   return row.queued >= p.maxFollowUps ? { kind: 'full' } : { kind: 'stale' };
 }

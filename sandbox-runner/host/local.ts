@@ -56,7 +56,8 @@ type ExitListener = (sandboxId: SandboxId, how: 'asked' | 'crashed') => void;
 
 export class LocalSandboxHost {
   readonly #options: LocalSandboxHostOptions;
-  readonly #runners = new Set<RunnerProcess>();
+  /** Each runner with the promise that all of it is gone. */
+  readonly #runners = new Map<RunnerProcess, Promise<void>>();
   readonly #listeners = new Set<ExitListener>();
   readonly #setprivPath = findSetpriv();
   #draining = false;
@@ -88,7 +89,7 @@ export class LocalSandboxHost {
 
   /** Asks the runner to hand its run on and go, and kills it when it does not. Resolves when it is gone. */
   async end(sandboxId: SandboxId): Promise<void> {
-    const runner = [...this.#runners].find((candidate) => candidate.sandboxId === sandboxId);
+    const runner = [...this.#runners.keys()].find((candidate) => candidate.sandboxId === sandboxId);
     if (runner !== undefined) await this.#end(runner, END_MAX_MS);
   }
 
@@ -98,13 +99,19 @@ export class LocalSandboxHost {
   }
 
   list(): readonly LocalRunnerView[] {
-    return [...this.#runners].map(({ sandboxId, state, pid, startedAt }) => ({ sandboxId, state, pid, startedAt, ...memoryOf(pid) }));
+    return [...this.#runners.keys()].map(({ sandboxId, state, pid, startedAt }) => ({
+      sandboxId,
+      state,
+      pid,
+      startedAt,
+      ...memoryOf(pid),
+    }));
   }
 
   /** Ends every runner: busy ones hand their run on within `graceMs`, what is left then is killed. Nothing starts any more. */
   async drain(graceMs: number): Promise<void> {
     this.#draining = true;
-    await Promise.all([...this.#runners].map((runner) => this.#end(runner, graceMs)));
+    await Promise.all([...this.#runners.keys()].map((runner) => this.#end(runner, graceMs)));
   }
 
   /** A runner for this sandbox: a warm one, else one that is starting, else a new one. */
@@ -119,7 +126,7 @@ export class LocalSandboxHost {
   }
 
   #unassigned(): RunnerProcess[] {
-    return [...this.#runners].filter((runner) => runner.sandboxId === null && runner.state !== 'ending');
+    return [...this.#runners.keys()].filter((runner) => runner.sandboxId === null && runner.state !== 'ending');
   }
 
   #assignment(request: StartRequest, runner: RunnerProcess): RunnerAssignment {
@@ -145,30 +152,32 @@ export class LocalSandboxHost {
       startedAt: clock.now(),
       log,
     });
-    this.#runners.add(runner);
-    void this.#bury(runner);
+    this.#runners.set(runner, this.#bury(runner));
     return runner;
   }
 
-  /** After its end: the folder goes, the sandbox's owner is told, and a warm runner is replaced. */
+  /** After its end: the sandbox's owner is told, the folder goes, and a warm runner is replaced. */
   async #bury(runner: RunnerProcess): Promise<void> {
     const { how } = await runner.gone;
-    this.#runners.delete(runner);
     const { sandboxId } = runner;
+    this.#runners.delete(runner);
     if (sandboxId !== null) for (const listener of this.#listeners) listener(sandboxId, how);
-    await removeTree(runner.workDir).catch((error: unknown) =>
-      this.#options.log.warn('runner_folder_left', { error: String((error as { code?: unknown }).code) }),
-    );
-    // A runner that fails before it is used would fail again at once.
-    this.#failedStarts = sandboxId === null && how === 'crashed' ? this.#failedStarts + 1 : 0;
-    if (this.#failedStarts > 0) await pause(this.#options.clock, Math.min(RESPAWN_MAX_MS, RESPAWN_MIN_MS * 2 ** this.#failedStarts));
+    void this.#replace(sandboxId === null && how === 'crashed');
+    await removeTree(runner.workDir).catch((error: unknown) => this.#options.log.error('runner_folder_left', { pid: runner.pid }, error));
+  }
+
+  /** `failed`: it was gone before it was used, so the next one would probably fail at once. */
+  async #replace(failed: boolean): Promise<void> {
+    this.#failedStarts = failed ? this.#failedStarts + 1 : 0;
+    if (failed) await pause(this.#options.clock, Math.min(RESPAWN_MAX_MS, RESPAWN_MIN_MS * 2 ** this.#failedStarts));
     this.#keepWarm();
   }
 
   async #end(runner: RunnerProcess, graceMs: number): Promise<void> {
+    const buried = this.#runners.get(runner);
     runner.drain();
     await this.#within(runner.gone, graceMs).catch(() => runner.kill());
-    await runner.gone;
+    await buried;
   }
 
   async #within<T>(work: Promise<T>, limitMs: number): Promise<T> {

@@ -108,7 +108,7 @@ describe('a runner ends turns', () => {
 
     it('that is renewed keeps a slow turn alive beyond its first length', async () => {
       fake.on('lease', (_call, response) => reply(response, 200, { leaseTtlMs: 2_000, deadlineMs: 300_000 }));
-      fake.on('model', async (call, response) => {
+      fake.on('model', async (_call, response) => {
         await fake.call('lease', 4);
         streamWords(response, ['Slow.']);
       });
@@ -182,7 +182,7 @@ describe('a runner ends turns', () => {
     });
 
     it('without any words is a failed turn, and so is a model that calls tools for ever', async () => {
-      fake.on('model', (call, response) => streamWords(response, ['  \n']));
+      fake.on('model', (_call, response) => streamWords(response, ['  \n']));
       fake.giveRun();
       expect((await fake.end()).detail).to.equal('empty_answer');
       fake.on('model', (_call, response) => streamTool(response, 'read', { path: 'INDEX.md' }));
@@ -209,7 +209,7 @@ describe('a runner ends turns', () => {
       fake.on('turn/end', (_call, response) =>
         fake.named('turn/end').length < 3 ? problem(response, 413, { code: 'BODY_TOO_LARGE' }) : reply(response, 200, {}),
       );
-      fake.on('model', (call, response) =>
+      fake.on('model', (_call, response) =>
         fake.named('model').length === 1 ? streamTool(response, 'read', { path: 'INDEX.md' }) : streamWords(response, ['Read.']),
       );
       fake.giveRun({ documents });

@@ -4,7 +4,6 @@
  * Does not own: how turns end otherwise (runner-endings.spec.ts), the life of the processes (runner-life.spec.ts), and the context
  * folder in detail (spec/rules/context-folder.spec.ts).
  */
-import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import type { PartialRequest, PiEntry } from '../../src/contract/agent.ts';
@@ -19,8 +18,11 @@ import {
   transcriptOf,
   wordsIn,
 } from '../support/agent-scripts.ts';
-import { type FakeAgentServer, reply } from '../support/fake-agent-server.ts';
+import { type FakeAgentServer, type Responder, reply } from '../support/fake-agent-server.ts';
 import { RunnerRig } from '../support/runner-rig.ts';
+
+/** Variables that bash sets itself. */
+const BASH_OWN = new Set(['OLDPWD', 'PWD', 'SHLVL', '_']);
 
 describe('a runner answers turns', () => {
   let rig: RunnerRig;
@@ -176,7 +178,7 @@ describe('a runner answers turns', () => {
 
     it('bash runs in the folder with an empty environment, and its files are gone in the next turn', async () => {
       const commands = ['env | cut -d= -f1 | sort | xargs', 'touch /workspace/work/left; pwd; ls', 'exit 3'];
-      const script = (call: Parameters<typeof streamWords>[0], response: ServerResponse): void => {
+      const script: Responder = (call, response) => {
         const command = commands[fake.named('model').indexOf(call)];
         if (command === undefined) streamWords(response, ['Done.']);
         else streamTool(response, 'bash', { command });
@@ -184,9 +186,7 @@ describe('a runner answers turns', () => {
       fake.on('model', script);
       fake.giveRun({ documents });
       const [environment, files, failure] = wordsIn((await fake.end()).entries, 'toolResult');
-      expect(environment?.split(' ')).to.have.members(
-        ['HOME', 'LANG', 'OLDPWD', 'PATH', 'PWD', 'SHLVL', '_'].filter((name) => environment?.includes(name)),
-      );
+      expect(environment?.split(' ').filter((name) => !BASH_OWN.has(name))).to.deep.equal(['HOME', 'LANG', 'PATH']);
       expect(files?.split('\n')).to.deep.equal(['/workspace/work', 'INDEX.md', 'inputs', 'left']);
       expect(failure).to.include('exited with code 3');
       fake.reset();
@@ -198,7 +198,7 @@ describe('a runner answers turns', () => {
 
     it('bash is declared but refuses where it may not run', async () => {
       const { server } = await rig.openRunner({ bash: false });
-      server.on('model', (call, response) =>
+      server.on('model', (_call, response) =>
         server.named('model').length === 1 ? streamTool(response, 'bash', { command: 'id' }) : streamWords(response, ['So be it.']),
       );
       server.giveRun();
@@ -211,15 +211,14 @@ describe('a runner answers turns', () => {
   describe('what readers see while the answer is written', () => {
     it('deltas reassemble to the final words, also after a server asked for everything again', async () => {
       const words = ['Grüße ', '👩‍👩‍👧‍👦', ' an', ' alle.'];
-      fake.on('model', async (call, response) => {
+      fake.on('model', async (_call, response) => {
         const send = openStream(response);
-        for (const [index, word] of words.entries()) {
+        for (const word of words) {
           send(openai.words(word));
-          await fake.until(() => partials().findLast((partial) => partial.text.endsWith(word)) && (index >= 0 || undefined));
+          await fake.until(() => partials().find((partial) => partial.text.endsWith(word)));
         }
         send(openai.finish('stop'));
         response.end('data: [DONE]\n\n');
-        void call;
       });
       fake.on('turn/partial', (call, response) => reply(response, 200, { resync: (call.body as PartialRequest).text === words[1] }));
       const partials = (): PartialRequest[] => fake.named('turn/partial').map((call) => call.body as PartialRequest);

@@ -252,6 +252,7 @@ describe('the gate follows imports', () => {
     ['src/http/a.ts', 'pg', 'pg-only-in-db'],
     ['actors/a.ts', 'nact', 'nact-only-in-actors-kernel'],
     ['actors/a.ts', 'node:child_process', 'processes-only-where-they-belong'],
+    ['src/http/a.ts', 'node:process', 'environment-only-in-config'],
     ['src/kernel/a.ts', 'node:fs', 'kernel-has-no-io'],
     ['src/http/a.ts', 'chai', 'no-dev-package-in-the-product'],
     ['src/http/a.ts', 'koa', 'no-undeclared-package'],

@@ -81,7 +81,14 @@ export async function stopSharedServer(): Promise<void> {
 
 /** Opens a pool the way a server does. */
 export function openTestDatabase(url: string, poolMax = 8): Promise<Database> {
-  return openDatabase({ url, poolMax, waitersMax: 1_000, acquireTimeoutMs: 15_000, statementTimeoutMs: 15_000, applicationName: 'heph-spec' });
+  return openDatabase({
+    url,
+    poolMax,
+    waitersMax: 1_000,
+    acquireTimeoutMs: 15_000,
+    statementTimeoutMs: 15_000,
+    applicationName: 'heph-spec',
+  });
 }
 
 /** Registers mocha hooks: a database of its own for the surrounding `describe`. */

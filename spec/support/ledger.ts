@@ -5,9 +5,17 @@ import { createHash } from 'node:crypto';
 import { claimTurns, type Grant } from '../../db/ledger/claim.ts';
 import { findOrCreateMain, loadConversation } from '../../db/ledger/conversation.ts';
 import { insertSandbox, registerHost } from '../../db/ledger/sandboxes.ts';
-import { submitQuestion, type SubmitResult } from '../../db/ledger/submit.ts';
+import { type SubmitResult, submitQuestion } from '../../db/ledger/submit.ts';
 import { type Database, sql } from '../../db/pool.ts';
-import { type AccountId, type ConversationId, type HostId, newSecret, type SandboxId, uuidv7, type WorkspaceId } from '../../src/kernel/ids.ts';
+import {
+  type AccountId,
+  type ConversationId,
+  type HostId,
+  newSecret,
+  type SandboxId,
+  uuidv7,
+  type WorkspaceId,
+} from '../../src/kernel/ids.ts';
 
 export const TIMES = { leaseTtlMs: 60_000, deadlineMs: 300_000, graceMs: 30_000 };
 
@@ -22,7 +30,11 @@ let names = 0;
 export async function makePerson(db: Database, workspace?: WorkspaceId): Promise<Person> {
   const workspaceId = workspace ?? uuidv7<'workspace'>();
   const accountId = uuidv7<'account'>();
-  if (!workspace) await run(db, sql.unsafe`insert into workspace (id, slug, name) values (${workspaceId}, ${`w${++names}-${workspaceId.slice(0, 13)}`}, 'W') returning 1`);
+  if (!workspace)
+    await run(
+      db,
+      sql.unsafe`insert into workspace (id, slug, name) values (${workspaceId}, ${`w${++names}-${workspaceId.slice(0, 13)}`}, 'W') returning 1`,
+    );
   await run(db, sql.unsafe`insert into account (id, display_name) values (${accountId}, 'Ada') returning 1`);
   await run(db, sql.unsafe`insert into workspace_member (workspace_id, account_id) values (${workspaceId}, ${accountId}) returning 1`);
   return { workspaceId, accountId };
@@ -43,7 +55,12 @@ export async function makeHost(db: Database, name = 'spec'): Promise<HostId> {
   return id;
 }
 
-export async function makeSandbox(db: Database, person: Person, conversationId: ConversationId, hostId: HostId): Promise<{ id: SandboxId; credential: string }> {
+export async function makeSandbox(
+  db: Database,
+  person: Person,
+  conversationId: ConversationId,
+  hostId: HostId,
+): Promise<{ id: SandboxId; credential: string }> {
   const id = uuidv7<'sandbox'>();
   const credential = newSecret();
   const credentialHash = createHash('sha256').update(credential).digest();
@@ -81,7 +98,12 @@ export async function ask(db: Database, person: Person, conversationId: Conversa
 }
 
 /** Claims for one sandbox; undefined when nothing was granted. */
-export async function claimOne(db: Database, conversationId: ConversationId, sandboxId: SandboxId, times = TIMES): Promise<Grant | undefined> {
+export async function claimOne(
+  db: Database,
+  conversationId: ConversationId,
+  sandboxId: SandboxId,
+  times = TIMES,
+): Promise<Grant | undefined> {
   const [grant] = await claimTurns(db, [{ conversationId, sandboxId }], times);
   return grant;
 }

@@ -18,14 +18,9 @@ let seeded = 0;
 /** Writes a running turn in a conversation of its own, on its first attempt, with a deadline far away. */
 export async function seedAttempt(db: Database): Promise<SeededAttempt> {
   const nth = ++seeded;
-  const [workspaceId, accountId, entryId, turnId, hostId] = Array.from({ length: 5 }, () => uuidv7()) as [
-    string,
-    string,
-    string,
-    string,
-    string,
-  ];
-  const sandbox = { sandboxId: uuidv7<'sandbox'>(), workspaceId: workspaceId as never, conversationId: uuidv7<'conversation'>() };
+  const workspaceId = uuidv7<'workspace'>();
+  const [accountId, entryId, turnId, hostId] = [uuidv7(), uuidv7(), uuidv7(), uuidv7()];
+  const sandbox = { sandboxId: uuidv7<'sandbox'>(), workspaceId, conversationId: uuidv7<'conversation'>() };
   const runId = uuidv7<'run'>();
   const { sandboxId, conversationId } = sandbox;
   await db.transaction(async (tx) => {
@@ -39,7 +34,7 @@ export async function seedAttempt(db: Database): Promise<SeededAttempt> {
     );
     await run(sql.type(nothing)`insert into mentor_entry (id, workspace_id, conversation_id, seq, kind, surface, text)
       values (${entryId}, ${workspaceId}, ${conversationId}, 1, 'QUESTION', 'app', 'why?')`);
-    await run(sql.type(nothing)`insert into sandbox_host (id, name, lock_key) values (${hostId}, ${`h${nth}`}, ${nth})`);
+    await run(sql.type(nothing)`insert into sandbox_host (id, name, lock_key, capacity_turns) values (${hostId}, ${`h${nth}`}, ${nth}, 1)`);
     await run(sql.type(nothing)`insert into sandbox (id, workspace_id, conversation_id, host_id, credential_hash, state)
       values (${sandboxId}, ${workspaceId}, ${conversationId}, ${hostId}, ${sql.binary(randomBytes(32))}, 'READY')`);
     await run(sql.type(nothing)`insert into mentor_turn

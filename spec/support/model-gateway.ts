@@ -6,6 +6,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import Koa from 'koa';
 import type { Database } from '../../db/pool.ts';
+import type { LlmApi } from '../../src/contract/agent.ts';
 import {
   type CallBounds,
   createGateway,
@@ -13,10 +14,13 @@ import {
   type Gateway,
   type ModelBounds,
   type ModelConfig,
+  type ProviderConfig,
 } from '../../src/gateway/index.ts';
 import type { Log, LogFields } from '../../src/kernel/log.ts';
+import { useDatabase } from './database.ts';
 import { ManualClock } from './manual-clock.ts';
-import type { SeededAttempt } from './model-attempt.ts';
+import { type SeededAttempt, seedAttempt } from './model-attempt.ts';
+import { type ModelServer, startModelServer } from './model-server.ts';
 
 export const MODEL_BOUNDS: ModelBounds = { firstByteTimeoutMs: 60_000, idleTimeoutMs: 60_000, noContentTimeoutMs: 180_000 };
 export const CALL_BOUNDS: CallBounds = {
@@ -39,9 +43,18 @@ export interface GatewayRig {
   readonly clock: ManualClock;
   readonly url: string;
   readonly lines: readonly LogLine[];
-  /** Sends a model call of the attempt. `path` is below `/internal/llm/v1`. */
-  call(attempt: SeededAttempt, path: string, body: unknown, more?: RequestInit): Promise<Response>;
+  /** Lets the attempt's sandbox in; `call` does it too. */
+  admit(attempt: SeededAttempt): void;
+  /** Sends a model call of the attempt, as text when `body` is one. */
+  call(attempt: SeededAttempt, body: unknown, options?: CallOptions): Promise<Response>;
   close(): Promise<void>;
+}
+
+export interface CallOptions {
+  /** Below `/internal/llm/v1`, with its query; `/chat/completions` when left out. */
+  readonly path?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly signal?: AbortSignal;
 }
 
 export interface RigOptions {
@@ -52,8 +65,45 @@ export interface RigOptions {
 }
 
 /** The configuration of a provider at `url` that speaks `api`. */
-export function providerAt(url: string, api: Exclude<ModelConfig, 'demo'>['api'] = 'openai-completions'): Exclude<ModelConfig, 'demo'> {
+export function providerAt(url: string, api: LlmApi = 'openai-completions'): ProviderConfig {
   return { api, baseUrl: new URL(url), apiKey: PROVIDER_KEY, model: PROVIDER_MODEL, contextTokens: 100_000, outputTokens: 8_000 };
+}
+
+export interface GatewaySuite {
+  readonly db: Database;
+  readonly provider: ModelServer;
+  /** A gateway in front of the provider, and an attempt that may call. It is closed after the test, or by `open` of the next. */
+  open(options?: Partial<RigOptions> & { readonly api?: LlmApi }): Promise<{ readonly rig: GatewayRig; readonly attempt: SeededAttempt }>;
+}
+
+/** Registers mocha hooks: a database and a provider for the surrounding `describe`, a gateway for each test that opens one. */
+export function useGateway(): GatewaySuite {
+  const database = useDatabase();
+  let provider: ModelServer | undefined;
+  let rig: GatewayRig | undefined;
+  const closeRig = async () => {
+    await rig?.close();
+    rig = undefined;
+  };
+  before(async () => {
+    provider = await startModelServer();
+  });
+  after(() => provider?.close());
+  afterEach(closeRig);
+  return {
+    get db() {
+      return database.db;
+    },
+    get provider() {
+      if (!provider) throw new Error('the provider is there only inside of hooks and tests');
+      return provider;
+    },
+    async open({ api, ...options } = {}) {
+      await closeRig();
+      rig = await startGateway({ db: database.db, config: providerAt(this.provider.url, api), ...options });
+      return { rig, attempt: await seedAttempt(database.db) };
+    },
+  };
 }
 
 export async function startGateway(options: RigOptions): Promise<GatewayRig> {
@@ -64,6 +114,7 @@ export async function startGateway(options: RigOptions): Promise<GatewayRig> {
   const callBounds = { ...CALL_BOUNDS, ...options.callBounds };
   const gateway = createGateway({ db: options.db, provider, clock, log: keepingLog(lines), bounds, callBounds });
   const attempts = new Map<string, SeededAttempt>();
+  const admit = (attempt: SeededAttempt) => void attempts.set(attempt.sandbox.sandboxId, attempt);
   const app = new Koa();
   app.silent = true;
   app.use((ctx, next) => {
@@ -79,13 +130,14 @@ export async function startGateway(options: RigOptions): Promise<GatewayRig> {
     clock,
     url,
     lines,
-    call: (attempt, path, body, more = {}) => {
-      attempts.set(attempt.sandbox.sandboxId, attempt);
+    admit,
+    call: (attempt, body, { path = '/chat/completions', headers = {}, ...more } = {}) => {
+      admit(attempt);
       const text = typeof body === 'string' ? body : JSON.stringify(body);
-      const headers = { ...attemptHeaders(attempt), ...(more.headers as Record<string, string>) };
-      return fetch(`${url}/internal/llm/v1${path}`, { method: 'POST', body: text, ...more, headers });
+      const init = { method: 'POST', body: text, headers: { ...attemptHeaders(attempt), ...headers }, ...more };
+      return fetch(`${url}/internal/llm/v1${path}`, init);
     },
-    close: () => closeAll(server, gateway),
+    close: () => closeAll(server, gateway, clock),
   };
 }
 
@@ -99,10 +151,12 @@ export function attemptHeaders(attempt: SeededAttempt): Record<string, string> {
   };
 }
 
-async function closeAll(server: Server, gateway: Gateway): Promise<void> {
+async function closeAll(server: Server, gateway: Gateway, clock: ManualClock): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
   server.closeAllConnections();
-  await gateway.drain(0);
+  const drained = gateway.drain(0);
+  clock.advance(0);
+  await drained;
   await closed;
 }
 

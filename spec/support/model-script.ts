@@ -84,7 +84,7 @@ export interface WholeReply {
   readonly headers?: Readonly<Record<string, string | readonly string[]>>;
 }
 
-export type Reply = StreamReply | WholeReply | { readonly silent: 'hang' | 'drop' } | { readonly before: Hold; readonly then: Reply };
+export type Reply = StreamReply | WholeReply | { readonly silent: 'hang' | 'drop' } | { readonly before: Hold; readonly reply: Reply };
 export type Script = (seen: Seen, n: number) => Reply | Promise<Reply>;
 
 /** A point in an answer where the provider waits for the spec. */

@@ -108,7 +108,7 @@ async function readRequest(req: IncomingMessage, res: ServerResponse): Promise<O
 
 async function send(res: ServerResponse, seen: Seen, reply: Reply): Promise<void> {
   if ('before' in reply) {
-    if (await passed(res, reply.before)) await send(res, seen, reply.then);
+    if (await passed(res, reply.before)) await send(res, seen, reply.reply);
   } else if ('silent' in reply) {
     if (reply.silent === 'drop') res.socket?.resetAndDestroy();
   } else if ('steps' in reply) await sendStream(res, seen, reply);

@@ -2,8 +2,8 @@
  * Owns: the fixed documents of a turn and INDEX.md, the only description of them. A source is a function; one line each in the index.
  */
 import type { TurnFacts } from '../../db/context/read-path.ts';
-import { dayAndTime } from './times.ts';
 import type { TarFile } from './tar.ts';
+import { dayAndTime } from './times.ts';
 
 interface Document {
   readonly path: string;
@@ -31,5 +31,8 @@ function documents(facts: TurnFacts): readonly Document[] {
 export function contextFiles(facts: TurnFacts): readonly TarFile[] {
   const built = documents(facts);
   const index = ['# What this turn can read', '', ...built.map(({ path, says }) => `- ${path}: ${says}`), ''].join('\n');
-  return [{ path: 'INDEX.md', content: index }, ...built.map(({ path, content }) => ({ path, content: `${JSON.stringify(content, null, 2)}\n` }))];
+  return [
+    { path: 'INDEX.md', content: index },
+    ...built.map(({ path, content }) => ({ path, content: `${JSON.stringify(content, null, 2)}\n` })),
+  ];
 }

@@ -21,7 +21,11 @@ function formatter(timeZone: string): Intl.DateTimeFormat {
 }
 
 function fields(at: Date, timeZone: string): Fields {
-  const parts = new Map(formatter(timeZone).formatToParts(at).map(({ type, value }) => [type, value]));
+  const parts = new Map(
+    formatter(timeZone)
+      .formatToParts(at)
+      .map(({ type, value }) => [type, value]),
+  );
   return {
     weekday: parts.get('weekday') ?? '',
     date: `${parts.get('year')}-${parts.get('month')}-${parts.get('day')}`,
@@ -52,6 +56,7 @@ export function calendarDay(isoTime: string, timeZone: string, daysFromNow: numb
 /** `3 minutes`, `2 hours`, `5 days`: the largest unit that is not zero. */
 export function roughDuration(ms: number): string {
   const minutes = Math.max(0, Math.floor(ms / 60_000));
-  const [count, unit] = minutes < 60 ? [minutes, 'minute'] : minutes < 2_880 ? [Math.floor(minutes / 60), 'hour'] : [Math.floor(minutes / 1_440), 'day'];
+  const [count, unit] =
+    minutes < 60 ? [minutes, 'minute'] : minutes < 2_880 ? [Math.floor(minutes / 60), 'hour'] : [Math.floor(minutes / 1_440), 'day'];
   return minutes === 0 ? 'less than a minute' : `${count} ${unit}${count === 1 ? '' : 's'}`;
 }

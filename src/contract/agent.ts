@@ -109,7 +109,9 @@ export const turnEndRequestSchema = z.object({
   detail: z.string().max(64).optional(),
   entries: z.array(piEntrySchema).max(LIMITS.entriesPerEndMax),
   /** The last partial answer that this attempt published; readers saw it. */
-  lastPartial: z.object({ text: z.string().max(LIMITS.partialMaxChars), stage: z.string().max(LIMITS.stageMaxChars).nullable() }).nullable(),
+  lastPartial: z
+    .object({ text: z.string().max(LIMITS.partialMaxChars), stage: z.string().max(LIMITS.stageMaxChars).nullable() })
+    .nullable(),
 });
 export type TurnEndRequest = z.infer<typeof turnEndRequestSchema>;
 
@@ -140,6 +142,11 @@ export const runnerReportSchema = z.discriminatedUnion('type', [
   z.object({ type: z.literal('ready') }),
   z.object({ type: z.literal('idle') }),
   z.object({ type: z.literal('busy'), runId: idSchema, epoch: z.number().int() }),
-  z.object({ type: z.literal('log'), level: z.enum(['debug', 'info', 'warn', 'error']), event: z.string().max(64), fields: z.record(z.string(), z.union([z.string().max(200), z.number(), z.boolean(), z.null()])) }),
+  z.object({
+    type: z.literal('log'),
+    level: z.enum(['debug', 'info', 'warn', 'error']),
+    event: z.string().max(64),
+    fields: z.record(z.string(), z.union([z.string().max(200), z.number(), z.boolean(), z.null()])),
+  }),
 ]);
 export type RunnerReport = z.infer<typeof runnerReportSchema>;

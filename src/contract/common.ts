@@ -12,6 +12,9 @@ export const idSchema = z.string().refine(isUuid, 'must be a lower-case uuid').m
 /** A point in time on the wire: ISO 8601, UTC, milliseconds, for example `2026-10-08T07:12:03.120Z`. */
 export const timeSchema = z.iso.datetime().meta({ format: 'date-time' });
 
+export const turnStatusSchema = z.enum(['QUEUED', 'RUNNING', 'DONE', 'STOPPED', 'FAILED']);
+export type TurnStatus = z.infer<typeof turnStatusSchema>;
+
 /** RFC 9457 problem document. `code` is stable and is what a client branches on; `detail` is for a person. */
 export const problemSchema = z.object({
   type: z.string(),
@@ -27,11 +30,11 @@ export const problemSchema = z.object({
   errors: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
   /** Why a turn's calls are refused: only with MENTOR_TURN_STOPPED. */
   stop: z.enum(['developer', 'deadline']).optional(),
+  /** How the turn ended: only with TURN_ALREADY_ENDED. */
+  turnStatus: turnStatusSchema.optional(),
 });
 export type Problem = z.infer<typeof problemSchema>;
 
-export const turnStatusSchema = z.enum(['QUEUED', 'RUNNING', 'DONE', 'STOPPED', 'FAILED']);
-export type TurnStatus = z.infer<typeof turnStatusSchema>;
 export const surfaceSchema = z.enum(['app', 'slack']);
 export type Surface = z.infer<typeof surfaceSchema>;
 export const stopReasonSchema = z.enum(['developer', 'deadline']);

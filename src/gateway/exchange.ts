@@ -91,7 +91,7 @@ async function answer(deps: ExchangeDeps, openedCall: OpenedCall): Promise<void>
   try {
     ending = await askProvider(deps, openedCall);
   } finally {
-    const { outcome, httpStatus, usage, bytes } = ending;
+    const { outcome, httpStatus, usage, bytes, error } = ending;
     deps.closings.add({ callId: call.callId, outcome, httpStatus, ...usage });
     deps.onEnd(outcome);
     deps.log.info('model_call', {
@@ -104,6 +104,7 @@ async function answer(deps: ExchangeDeps, openedCall: OpenedCall): Promise<void>
       status: httpStatus,
       durationMs: Math.round(deps.clock.monotonicMs() - startedAtMs),
       bytes,
+      error,
       ...usage,
     });
   }
@@ -116,10 +117,10 @@ async function askProvider(deps: ExchangeDeps, { ctx, call, request }: OpenedCal
     const reply = await firstOf(deps, call, { json, beta, headers: ctx.req.headers, signal: call.signal });
     if ('status' in reply) {
       watch.answered();
-      return await relayReply({ ctx, call, watch, streams: request.streams, provider: deps.provider }, reply);
+      return await relayReply({ ctx, call, watch, streams: request.streams, provider: deps.provider, clock: deps.clock }, reply);
     }
     answerProblem(ctx, unansweredProblem(reply));
-    return { ...BROKEN, outcome: reply.kind };
+    return { ...BROKEN, outcome: reply.kind, error: reply.kind === 'unreachable' ? reply.error : undefined };
   } finally {
     watch.stop();
   }
@@ -129,9 +130,9 @@ async function askProvider(deps: ExchangeDeps, { ctx, call, request }: OpenedCal
 function firstOf(deps: ExchangeDeps, call: ModelCall, request: ProviderRequest): Promise<ProviderReply | Unanswered> {
   if (call.cause) return Promise.resolve(call.cause);
   const sent = deps.provider.send(request).catch((error: unknown): Unanswered => {
-    const stalled = error instanceof ProviderStalled;
-    if (!call.cause) deps.log.warn('model_provider_unanswered', { callId: call.callId, error: errorKind((error as Error).cause ?? error) });
-    return call.cause ?? { kind: stalled ? 'stalled' : 'unreachable' };
+    if (call.cause) return call.cause;
+    if (error instanceof ProviderStalled) return { kind: 'stalled' };
+    return { kind: 'unreachable', error: errorKind(error instanceof Error ? (error.cause ?? error) : error) };
   });
   return Promise.race([call.whenCut, sent]);
 }

@@ -120,8 +120,8 @@ export const ANSWER_TOO_LARGE: GatewayProblem = {
   retry: 'never',
 };
 
-/** Why a call has no answer: it was cut, or the provider cannot be reached. */
-export type Unanswered = Cut | { readonly kind: 'unreachable' };
+/** Why a call has no answer: it was cut, or the provider cannot be reached (`error`: the kind of failure, for the log). */
+export type Unanswered = Cut | { readonly kind: 'unreachable'; readonly error: string | undefined };
 
 /** The problem of a call that ended before the sandbox got response headers. After an abort nobody reads it. */
 export function unansweredProblem(why: Unanswered): GatewayProblem {

@@ -5,9 +5,9 @@
  * Does not own: the refusals of the gateway (problems.ts) or the row of the call (exchange.ts).
  */
 import { once } from 'node:events';
-import type { ServerResponse } from 'node:http';
 import type { Context } from 'koa';
 import type { CallOutcome, TokenUsage } from '../../db/gateway/close-calls.ts';
+import type { Clock } from '../kernel/clock.ts';
 import { readWhole } from './body.ts';
 import { sandboxHeaders } from './headers.ts';
 import { parseObject } from './json.ts';
@@ -29,6 +29,8 @@ import { NO_USAGE, StreamFacts } from './stream-facts.ts';
 
 /** An answer in one piece. Errors are small; an answer without a stream holds at most the model's output. */
 const WHOLE_MAX_BYTES = 8 * 1024 * 1024;
+/** How long a reader may take for the error that ends its stream. */
+const LAST_WORDS_MS = 1_000;
 
 export interface Ending {
   readonly outcome: CallOutcome;
@@ -36,6 +38,8 @@ export interface Ending {
   readonly usage: TokenUsage;
   /** Bytes of the answer that were passed on. */
   readonly bytes: number;
+  /** Kind of a failure to reach the provider, for the log. */
+  readonly error?: string | undefined;
 }
 
 export interface Relay {
@@ -43,6 +47,7 @@ export interface Relay {
   readonly call: ModelCall;
   readonly provider: Provider;
   readonly watch: StallWatch;
+  readonly clock: Clock;
   /** The request asked for a stream. */
   readonly streams: boolean;
 }
@@ -83,7 +88,7 @@ async function relayWhole({ ctx, call, provider, watch }: Relay, reply: Provider
     whole = await readWhole(reply.body, WHOLE_MAX_BYTES, (chunks) => watch.bytes(chunks));
   } catch {
     const cause = call.cause;
-    answerProblem(ctx, unansweredProblem(cause ?? { kind: 'unreachable' }));
+    answerProblem(ctx, unansweredProblem(cause ?? { kind: 'unreachable', error: undefined }));
     return { ...ending, outcome: cause?.kind ?? 'truncated' };
   }
   if (whole === null) {
@@ -117,7 +122,7 @@ async function relayStream(relay: Relay, reply: ProviderReply): Promise<Ending> 
   const outcome = complete || !cause ? facts.outcome : cause.kind;
   if (complete) res.end();
   else if (cause?.kind === 'stalled')
-    await breakOff(res, facts.betweenEvents ? inBandError(provider.api, STALLED_CODE, STALLED_DETAIL) : '');
+    await breakOff(relay, facts.betweenEvents ? inBandError(provider.api, STALLED_CODE, STALLED_DETAIL) : '');
   else res.destroy();
   return { outcome, httpStatus: reply.status, usage: facts.usage, bytes };
 }
@@ -143,17 +148,19 @@ async function pump({ ctx, call, watch }: Relay, reply: ProviderReply, facts: St
   return bytes;
 }
 
-/** Sends a last text and destroys the connection when it is on its way. */
-function breakOff(res: ServerResponse, text: string): Promise<void> {
+/**
+ * Sends a last text and destroys the connection when its reader has hung up, or a moment later: a client library drops what it has not
+ * read yet when the connection breaks.
+ */
+function breakOff({ ctx: { res }, clock }: Relay, text: string): Promise<void> {
+  if (text === '') res.destroy();
+  if (res.destroyed) return Promise.resolve();
+  res.write(text);
   return new Promise((resolve) => {
-    const destroy = () => {
-      res.destroy();
+    const timer = clock.after(LAST_WORDS_MS, () => res.destroy());
+    res.once('close', () => {
+      timer.cancel();
       resolve();
-    };
-    if (text === '' || res.destroyed) destroy();
-    else {
-      res.once('close', resolve);
-      res.write(text, destroy);
-    }
+    });
   });
 }

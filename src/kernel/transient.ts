@@ -14,21 +14,41 @@ export interface RetryRule {
 
 export const TRANSIENT = {
   /** POST questions: the client repeats with the same requestId (rule R2); the server does not repeat. */
-  submit: { pausesMs: [], unknownOutcome: 'repeat with the same requestId: same rows', clientSees: '503 DATABASE_UNAVAILABLE, Retry-After' },
+  submit: {
+    pausesMs: [],
+    unknownOutcome: 'repeat with the same requestId: same rows',
+    clientSees: '503 DATABASE_UNAVAILABLE, Retry-After',
+  },
   /** A statement that lost a version race is decided again by the actor, at most 20 times. */
   versionRace: { pausesMs: [], unknownOutcome: 'nothing was written', clientSees: '503 BUSY, Retry-After' },
   /** POST next: the driver pulls again for ever; a lost grant is given again while the attempt has made no call. */
-  pull: { pausesMs: [100, 200, 400, 800, 1_600, 2_000], unknownOutcome: 'pull again: the same run and epoch', clientSees: 'nothing: the turn waits' },
+  pull: {
+    pausesMs: [100, 200, 400, 800, 1_600, 2_000],
+    unknownOutcome: 'pull again: the same run and epoch',
+    clientSees: 'nothing: the turn waits',
+  },
   /** GET context: the loop repeats (seed, "Leases and retries"). */
-  context: { pausesMs: [1_000, 2_000, 4_000], unknownOutcome: 'a read: repeat', clientSees: 'the turn fails after the lease or the retries' },
+  context: {
+    pausesMs: [1_000, 2_000, 4_000],
+    unknownOutcome: 'a read: repeat',
+    clientSees: 'the turn fails after the lease or the retries',
+  },
   /** POST turn/end: the loop repeats; a repeat of a stored end answers 409 and stores nothing. */
-  end: { pausesMs: [1_000, 2_000, 4_000], unknownOutcome: 'repeat: 409 means that it is stored', clientSees: 'the answer, or a second attempt after the lease' },
+  end: {
+    pausesMs: [1_000, 2_000, 4_000],
+    unknownOutcome: 'repeat: 409 means that it is stored',
+    clientSees: 'the answer, or a second attempt after the lease',
+  },
   /** POST lease: the next renewal is the retry; the driver's own timer ends the attempt with its lease. */
   renewal: { pausesMs: [], unknownOutcome: 'a renewal may be repeated', clientSees: 'nothing' },
   /** POST partial: never repeated; the next one sends the whole text. */
   partial: { pausesMs: [], unknownOutcome: 'the next partial is full', clientSees: 'the text grows in a larger step' },
   /** The LISTEN connection and the host lock: for ever, with a growing pause. */
-  sessionConnection: { pausesMs: [100, 200, 400, 800, 1_600, 2_000], unknownOutcome: 'the catch-up sweep reads what was missed', clientSees: 'live updates up to 2 s late' },
+  sessionConnection: {
+    pausesMs: [100, 200, 400, 800, 1_600, 2_000],
+    unknownOutcome: 'the catch-up sweep reads what was missed',
+    clientSees: 'live updates up to 2 s late',
+  },
   /** A model call: Pi retries a failed request itself; a stream that has begun is never repeated by the gateway. */
   modelCall: { pausesMs: [500, 1_000], unknownOutcome: 'billed as started', clientSees: 'the turn goes on, or its failure text' },
 } as const satisfies Record<string, RetryRule>;

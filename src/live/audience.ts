@@ -39,6 +39,7 @@ export class Audience {
   }
 
   get hasWork(): boolean {
+    if (this.streams.size === 0) return false;
     if (this.#turnIds.size + this.#entryIds.size + this.#markIds.size > 0) return true;
     return [...this.streams].some((stream) => stream.state === 'owed');
   }

@@ -156,6 +156,10 @@ export class LiveHub {
   #partialChanged(partial: RunningPartial): void {
     if (this.#draining || !this.#audiences.has(keyOf(partial))) return;
     this.#changedPartials.set(partial.turnId, partial);
+    this.#schedulePartials();
+  }
+
+  #schedulePartials(): void {
     const delayMs = this.#partialsSentAtMs + PARTIALS_EVERY_MS - this.#options.clock.monotonicMs();
     this.#partialTimer ??= this.#options.clock.after(Math.max(0, delayMs), () => void this.#sendPartials());
   }
@@ -165,21 +169,26 @@ export class LiveHub {
     this.#changedPartials.clear();
     const concerned = new Set(changed.flatMap((partial) => this.#audiences.get(keyOf(partial)) ?? []));
     const members = concerned.size > 0 ? await this.#members([...concerned]) : [];
+    let behind = members === null;
+    for (const audience of members ?? []) behind = this.#sendPartialsTo(audience) || behind;
+    // Who was behind, or could not be checked, is tried again even when nothing more is written.
+    for (const partial of behind ? changed : []) this.#changedPartials.set(partial.turnId, partial);
     this.#partialTimer = undefined;
     this.#partialsSentAtMs = this.#options.clock.monotonicMs();
-    let behind = members === null;
-    for (const audience of members ?? []) {
-      const { workspaceId, accountId } = audience.member;
-      for (const partial of this.#options.partials.of(workspaceId, accountId)) {
-        for (const stream of audience.streams) {
-          if (!stream.sendPartial(partial)) this.#rewritten(audience, stream);
-          else if (stream.state === 'live' && !stream.sink.idle) behind = true;
-        }
+    if (this.#changedPartials.size > 0 && !this.#draining) this.#schedulePartials();
+  }
+
+  /** True when a reader of this account could not take it now. */
+  #sendPartialsTo(audience: Audience): boolean {
+    const { workspaceId, accountId } = audience.member;
+    let behind = false;
+    for (const partial of this.#options.partials.of(workspaceId, accountId)) {
+      for (const stream of audience.streams) {
+        if (!stream.sendPartial(partial)) this.#rewritten(audience, stream);
+        else if (stream.state === 'live' && !stream.sink.idle) behind = true;
       }
     }
-    // Who was behind, or could not be checked, is tried again even when nothing more is written.
-    if (behind) for (const partial of changed) this.#partialChanged(partial);
-    else if (this.#changedPartials.size > 0) for (const partial of this.#changedPartials.values()) this.#partialChanged(partial);
+    return behind;
   }
 
   #rewritten(audience: Audience, stream: LiveStream): void {

@@ -51,7 +51,7 @@ export interface Live {
 }
 
 export function createLive(options: LiveOptions): Live {
-  const { db, databaseUrl, clock, log } = options;
+  const { databaseUrl, clock, log } = options;
   const serverId = uuidv7<'server'>();
   const book = new VersionBook();
   const notifier = new Notifier(databaseUrl);

@@ -124,7 +124,7 @@ const en: Strings = {
   composer: {
     label: (name) => `Message to ${name}`,
     placeholder: (name) => `Ask ${name}…`,
-    followUp: () => 'Ask a follow-up. It is answered next.',
+    followUp: () => 'Ask a follow-up…',
     send: 'Send',
     stop: 'Stop',
     stopping: 'Stopping…',

@@ -10,50 +10,58 @@ import type { ChatState } from '../store/state.ts';
 /** Most pages that one re-read asks for. Who scrolled further back than that loads the rest by scrolling again. */
 const rereadPagesMax = 10;
 
-/** Conversation id -> how far back it is loaded: a cursor, null for its beginning, undefined when nothing is loaded yet. */
-export function rereadPlan(state: ChatState): Map<string, number | null | undefined> {
-  const plan = new Map<string, number | null | undefined>();
-  for (const conversation of state.sync?.snapshot.conversations ?? []) {
-    const range = state.ranges[conversation.id];
-    const isMain = conversation.parentConversationId === null;
-    if (range !== undefined || isMain) plan.set(conversation.id, range?.nextBefore);
+/** How far back a conversation is loaded, and so how far it is read again. */
+export interface Reread {
+  /** The cursor of the next older page; null: it is loaded to its beginning; undefined: nothing is loaded yet. */
+  until: number | null | undefined;
+  loadedEntries: number;
+}
+
+/** Conversation id -> how far to read it. */
+export function rereadPlan(state: ChatState): Map<string, Reread> {
+  const loaded = new Map<string, number>();
+  for (const { conversationId } of Object.values(state.entries)) loaded.set(conversationId, (loaded.get(conversationId) ?? 0) + 1);
+  const plan = new Map<string, Reread>();
+  for (const { id, parentConversationId } of state.sync?.snapshot.conversations ?? []) {
+    const range = state.ranges[id];
+    if (range === undefined && parentConversationId !== null) continue;
+    plan.set(id, { until: range?.nextBefore, loadedEntries: loaded.get(id) ?? 0 });
   }
   return plan;
 }
 
-function reached(nextBefore: number | null, until: number | null | undefined): boolean {
-  if (nextBefore === null || until === undefined) return true;
-  return until !== null && nextBefore <= until;
+/** As many as are loaded and a page more, for what came since; a page at least. */
+function pageSize(loadedEntries: number): number {
+  if (loadedEntries === 0) return LIMITS.pageDefaultEntries;
+  return Math.min(LIMITS.pageMaxEntries, loadedEntries + LIMITS.pageDefaultEntries);
 }
 
 /** One conversation from its newest entry back to `until`. `gone` when it does not exist any more, null when it cannot be read now. */
-async function reread(api: ChatApi, conversationId: string, until: number | null | undefined): Promise<EntryPage | 'gone' | null> {
+async function reread(api: ChatApi, conversationId: string, { until, loadedEntries }: Reread): Promise<EntryPage | 'gone' | null> {
   const entries: Entry[] = [];
   const turns: Turn[] = [];
-  const limit = until === undefined ? LIMITS.pageDefaultEntries : LIMITS.pageMaxEntries;
+  const limit = pageSize(loadedEntries);
   let before: number | null = null;
   for (let pages = 0; pages < rereadPagesMax; pages++) {
     const result = await api.entries(conversationId, { before, limit });
-    if (!result.ok) {
-      const { failure } = result;
-      return failure.kind === 'problem' && failure.problem.status === 404 ? 'gone' : null;
-    }
+    if (!result.ok) return result.failure.kind === 'problem' && result.failure.problem.status === 404 ? 'gone' : null;
     entries.push(...result.value.entries);
     turns.push(...result.value.turns);
     before = result.value.nextBefore;
-    if (reached(before, until)) break;
+    // What is older than that was not loaded before: otherwise each reconnection would load a little more.
+    if (typeof until === 'number' && (before === null || before <= until)) {
+      return { entries: entries.filter((entry) => entry.seq >= until), turns, nextBefore: until };
+    }
+    if (before === null || until === undefined) break;
   }
   return { entries, turns, nextBefore: before };
 }
 
 /** Every page of the plan, or null when one of them cannot be read now. */
-export async function rereadPages(
-  api: ChatApi,
-  plan: ReadonlyMap<string, number | null | undefined>,
-): Promise<Record<string, EntryPage> | null> {
+export async function rereadPages(api: ChatApi, plan: ReadonlyMap<string, Reread>): Promise<Record<string, EntryPage> | null> {
   const pages: Record<string, EntryPage> = {};
-  for (const [conversationId, until] of plan) {
-    const page = await reread(api, conversationId, until);
+  for (const [conversationId, how] of plan) {
+    const page = await reread(api, conversationId, how);
     if (page === null) return null;
     if (page !== 'gone') pages[conversationId] = page;
   }

@@ -68,6 +68,8 @@ export function applyTurn(state: ChatState, turn: Turn, source: 'stream' | 'ledg
   const known = state.turns[turn.id];
   if (known !== undefined && isOver(known)) return state;
   const backwards = known !== undefined && !isOver(turn) && progress(turn) < progress(known);
+  // A turn that was started once keeps its start time: an account from before the start can only be late.
+  if (backwards && turn.startedAt === null && known.startedAt !== null) return state;
   if (backwards && source === 'stream') return { ...state, doubts: including(state.doubts, turn.id) };
   const moved = moveLive(state, known, turn);
   return {

@@ -32,7 +32,6 @@ export function Header() {
       <span className="header-workspace" dir="auto">
         {session.workspace.name}
       </span>
-      {session.demoModel && <span className="chip">{t.demo.label}</span>}
       <span className="header-space" />
       <ThemeButton />
     </header>

@@ -25,11 +25,7 @@ export function SafeLink({ href, children, className }: { href: string | undefin
 }
 
 function Picture({ src, alt }: Html<'img'>) {
-  return (
-    <SafeLink className="picture-link" href={typeof src === 'string' ? src : undefined}>
-      {t.image(alt ?? '')}
-    </SafeLink>
-  );
+  return <SafeLink href={typeof src === 'string' ? src : undefined}>{t.image(alt ?? '')}</SafeLink>;
 }
 
 function Table({ node: _node, ...props }: Html<'table'>) {

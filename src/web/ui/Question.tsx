@@ -29,14 +29,14 @@ function statusText(status: QuestionStatus, assistantName: string): string | nul
 function UnsentActions({ requestId }: { requestId: string }) {
   const { controller } = usePage();
   return (
-    <>
+    <span className="status-actions">
       <button type="button" className="button small" onClick={() => void controller.resend(requestId)}>
         {t.actions.sendAgain}
       </button>
       <button type="button" className="button quiet small" onClick={() => controller.discard(requestId)}>
         {t.actions.discard}
       </button>
-    </>
+    </span>
   );
 }
 
@@ -49,23 +49,25 @@ function RemoveAction({ turnId, removing }: { turnId: string; removing: boolean 
   );
 }
 
-function StatusLine({ item }: { item: QuestionItem }) {
+function Status({ item }: { item: QuestionItem }) {
   const { session } = usePage();
   const { status } = item;
   const text = statusText(status, session.assistantName);
   if (text === null) return null;
   const waits = status.kind === 'queued' || status.kind === 'waiting' || status.kind === 'starting';
   return (
-    <div className={`status-line status-${status.kind}`}>
-      {status.kind === 'unsent' && <AlertIcon />}
-      {waits && <span className="waiting-dot" aria-hidden="true" />}
-      <span>
-        {text}
-        {status.kind === 'unsent' && status.reason !== null && <span className="status-reason">. {status.reason}</span>}
+    <>
+      <span className={`status status-${status.kind}`}>
+        {status.kind === 'unsent' && <AlertIcon />}
+        {waits && <span className="waiting-dot" aria-hidden="true" />}
+        <span>
+          {text}
+          {status.kind === 'unsent' && status.reason !== null && <>. {status.reason}</>}
+        </span>
       </span>
       {status.kind === 'unsent' && <UnsentActions requestId={status.requestId} />}
       {waits && item.turnId !== null && <RemoveAction turnId={item.turnId} removing={item.stopping} />}
-    </div>
+    </>
   );
 }
 
@@ -78,12 +80,12 @@ export function Question({ item }: { item: QuestionItem }) {
         {item.erased ? <em>{t.erased}</em> : item.text}
       </div>
       <div className="meta">
+        <Status item={item} />
         {item.fromSlack && <span>{t.fromSlack}</span>}
         <time dateTime={item.at} title={dates.full(item.at)}>
           {dates.time(item.at)}
         </time>
       </div>
-      <StatusLine item={item} />
     </>
   );
 }

@@ -1,7 +1,7 @@
 /**
  * Owns: the conversation's scrolling area: older messages, messages, the empty state, the way to the end.
  */
-import { ThreadPrimitive } from '@assistant-ui/react';
+import { ThreadPrimitive, useAuiState } from '@assistant-ui/react';
 import { useEffect, useRef } from 'react';
 import type { TimelineItem } from '../store/timeline.ts';
 import { t } from '../strings.ts';
@@ -12,11 +12,13 @@ import { Message } from './Message.tsx';
 import { useFollow } from './use-follow.ts';
 
 /** A button that also presses itself when it comes near the visible part. After a failure only a person presses it. */
-function OlderMessages() {
+function OlderMessages({ itemCount }: { itemCount: number }) {
   const { controller } = usePage();
   const range = useChat((state) => (state.mainId === null ? undefined : state.ranges[state.mainId]));
+  // The kit draws messages a moment after the state has them. Until then this button is nearer to the visible part than it will be.
+  const drawn = useAuiState((state) => state.thread.messages.length);
   const button = useRef<HTMLButtonElement>(null);
-  const older = range?.older;
+  const older = drawn === itemCount ? range?.older : undefined;
   useEffect(() => {
     const element = button.current;
     if (element === null || older !== 'idle') return;
@@ -27,7 +29,7 @@ function OlderMessages() {
     observer.observe(element);
     return () => observer.disconnect();
   }, [controller, older]);
-  if (range === undefined || range.nextBefore === null) return null;
+  if (drawn === 0 || range === undefined || range.nextBefore === null) return null;
   const text = { idle: t.actions.loadOlder, loading: t.actions.loadingOlder, failed: t.actions.olderFailed }[range.older];
   return (
     <div className="older">
@@ -74,7 +76,7 @@ export function Thread({ items, ready }: { items: readonly TimelineItem[]; ready
         <div className={empty ? 'column column-empty' : 'column'} ref={content}>
           {!ready && items.length === 0 && <Skeleton />}
           {empty && <EmptyState />}
-          <OlderMessages />
+          <OlderMessages itemCount={items.length} />
           <ThreadPrimitive.Messages>{renderMessage}</ThreadPrimitive.Messages>
         </div>
       </main>

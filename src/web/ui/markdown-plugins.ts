@@ -30,6 +30,20 @@ const schema: SanitizeSchema = {
   attributes: { ...defaultSchema.attributes, code: [['className', /^language-./, 'math-inline', 'math-display']] },
 };
 
+interface Node {
+  type: string;
+  children?: Node[];
+}
+
+/** HTML in an answer is words about HTML: it is shown as it was written, and never becomes part of the page. */
+function rawAsText() {
+  const visit = (node: Node): void => {
+    if (node.type === 'raw') node.type = 'text';
+    for (const child of node.children ?? []) visit(child);
+  };
+  return visit;
+}
+
 /** What a lazy extra adds, once it is there. Loaded once for the page; a failed load is tried again by the next text. */
 class LazyPlugins {
   readonly #load: () => Promise<{ remark: RemarkPlugins; rehype: RehypePlugins }>;
@@ -87,7 +101,7 @@ export function useMarkdownSetup(text: string, live: boolean): MarkdownSetup {
   return useMemo(
     () => ({
       remarkPlugins: [remarkGfm, ...(mathPlugins?.remark ?? [])],
-      rehypePlugins: [[rehypeSanitize, schema], ...(mathPlugins?.rehype ?? []), ...(codePlugins?.rehype ?? [])],
+      rehypePlugins: [rawAsText, [rehypeSanitize, schema], ...(mathPlugins?.rehype ?? []), ...(codePlugins?.rehype ?? [])],
       preprocess: mathPlugins === null ? undefined : preprocessMath,
     }),
     [mathPlugins, codePlugins],

@@ -58,33 +58,41 @@ export function useFollow(): Follow {
     if (box === null || inner === null) return;
     let anchor: Anchor | null = null;
     let lastTopPx = box.scrollTop;
-    let lastHeightPx = box.scrollHeight;
+    let lastSizesPx = '';
+    const sizesPx = () => `${box.scrollHeight}/${box.clientHeight}`;
     const remember = () => {
       lastTopPx = box.scrollTop;
-      lastHeightPx = box.scrollHeight;
+      lastSizesPx = sizesPx();
       anchor = following.current ? null : findAnchor(box, inner);
     };
     const onScroll = () => {
       const near = distanceToEndPx(box) <= endSlackPx;
-      // Up by hand leaves the end at once, even by a little: otherwise the next words would pull the reader back.
-      const byHand = box.scrollTop < lastTopPx - 1 && box.scrollHeight === lastHeightPx;
-      following.current = near && !(byHand && distanceToEndPx(box) > 1);
-      setAtEnd(near);
+      // Only a person leaves the end, and only upwards. When sizes changed too, the browser moved it, and `onResize` is about to run.
+      const upByHand = box.scrollTop < lastTopPx - 1 && sizesPx() === lastSizesPx;
+      if (upByHand) following.current = distanceToEndPx(box) <= 1;
+      else if (near) following.current = true;
+      setAtEnd(near || following.current);
       remember();
+    };
+    // While words arrive in every frame, the wheel itself is the surest sign.
+    const onWheel = (event: WheelEvent) => {
+      if (event.deltaY < 0 && box.scrollTop > 0) following.current = false;
     };
     const onResize = () => {
       if (following.current) box.scrollTop = box.scrollHeight;
       else if (anchor?.element.isConnected) restore(box, anchor);
-      setAtEnd(distanceToEndPx(box) <= endSlackPx);
+      setAtEnd(following.current || distanceToEndPx(box) <= endSlackPx);
       remember();
     };
     const observer = new ResizeObserver(onResize);
     observer.observe(box);
     observer.observe(inner);
     box.addEventListener('scroll', onScroll, { passive: true });
+    box.addEventListener('wheel', onWheel, { passive: true });
     return () => {
       observer.disconnect();
       box.removeEventListener('scroll', onScroll);
+      box.removeEventListener('wheel', onWheel);
     };
   }, []);
 

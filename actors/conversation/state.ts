@@ -1,0 +1,14 @@
+/**
+ * Owns: the shape of a ConversationActor's memory.
+ */
+import type { ConversationRows } from '../../db/ledger/conversation.ts';
+import type { ConversationId, SandboxId } from '../../src/kernel/ids.ts';
+import type { ParkedPull } from './pulls.ts';
+
+/** What lives in memory: the cached rows and the pulls that are parked here. */
+export interface ConversationState {
+  readonly id: ConversationId;
+  /** null: they changed elsewhere; they are read again when needed. */
+  rows: ConversationRows | null;
+  readonly parked: Map<SandboxId, ParkedPull>;
+}

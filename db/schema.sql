@@ -1,0 +1,556 @@
+-- The schema after every migration. Written by `npm run schema`; change it by a migration, never here.
+
+-- FUNCTION mentor_turn_run_agrees()
+
+CREATE FUNCTION public.mentor_turn_run_agrees() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+declare
+  the_run agent_run;
+  the_status text;
+  slots integer;
+begin
+  if tg_table_name = 'mentor_turn' then
+    select * into the_run from agent_run where turn_id = new.id;
+    if not found then
+      raise exception using errcode = 'HP006', constraint = 'mentor_turn_run_agrees', message = 'a turn has no run';
+    end if;
+  elsif tg_table_name = 'agent_run' then
+    select * into the_run from agent_run where id = new.id;
+  else
+    select * into the_run from agent_run where id = coalesce(new.run_id, old.run_id);
+  end if;
+  if the_run.id is null then
+    return null;
+  end if;
+  select count(*) into slots from turn_slot where run_id = the_run.id;
+  if slots <> (case when the_run.kind = 'TURN' and the_run.state = 'LEASED' then 1 else 0 end) then
+    raise exception using errcode = 'HP004', constraint = 'mentor_turn_run_agrees', message = 'run and slot disagree';
+  end if;
+  if the_run.kind = 'TURN' then
+    select status into the_status from mentor_turn where id = the_run.turn_id;
+    if not (
+      (the_status = 'QUEUED' and the_run.state = 'WAITING')
+      or (the_status = 'RUNNING' and the_run.state = 'LEASED')
+      or (the_status = 'STOPPED' and the_run.state in ('LEASED', 'ENDED'))
+      or (the_status in ('DONE', 'FAILED') and the_run.state = 'ENDED')) then
+      raise exception using errcode = 'HP006', constraint = 'mentor_turn_run_agrees',
+        message = format('turn %s and run %s disagree', the_status, the_run.state);
+    end if;
+  end if;
+  return null;
+end $$;
+
+-- TABLE account
+
+CREATE TABLE public.account (
+    id uuid NOT NULL,
+    display_name text NOT NULL,
+    time_zone text DEFAULT 'UTC'::text NOT NULL,
+    erasure_requested_at timestamp with time zone,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT account_display_name_check CHECK (((char_length(display_name) >= 1) AND (char_length(display_name) <= 200)))
+);
+
+-- TABLE agent_run
+
+CREATE TABLE public.agent_run (
+    id uuid NOT NULL,
+    workspace_id uuid NOT NULL,
+    kind text NOT NULL,
+    conversation_id uuid NOT NULL,
+    turn_id uuid,
+    state text DEFAULT 'WAITING'::text NOT NULL,
+    epoch integer DEFAULT 0 NOT NULL,
+    sandbox_id uuid,
+    lease_until timestamp with time zone,
+    deadline_at timestamp with time zone,
+    bound_at timestamp with time zone,
+    called_at timestamp with time zone,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    ended_at timestamp with time zone,
+    CONSTRAINT agent_run_ended CHECK (((state = 'ENDED'::text) = (ended_at IS NOT NULL))),
+    CONSTRAINT agent_run_epoch_check CHECK ((epoch >= 0)),
+    CONSTRAINT agent_run_kind CHECK (((kind = 'TURN'::text) = (turn_id IS NOT NULL))),
+    CONSTRAINT agent_run_kind_check CHECK ((kind = ANY (ARRAY['TURN'::text, 'DIGEST'::text]))),
+    CONSTRAINT agent_run_leased CHECK (((state = 'LEASED'::text) = ((lease_until IS NOT NULL) AND (deadline_at IS NOT NULL) AND (bound_at IS NOT NULL) AND (sandbox_id IS NOT NULL)))),
+    CONSTRAINT agent_run_state_check CHECK ((state = ANY (ARRAY['WAITING'::text, 'LEASED'::text, 'ENDED'::text])))
+)
+WITH (fillfactor='80');
+
+-- TABLE mentor_turn
+
+CREATE TABLE public.mentor_turn (
+    id uuid NOT NULL,
+    workspace_id uuid NOT NULL,
+    conversation_id uuid NOT NULL,
+    account_id uuid NOT NULL,
+    question_entry_id uuid NOT NULL,
+    question_seq bigint NOT NULL,
+    request_id text NOT NULL,
+    surface text NOT NULL,
+    status text DEFAULT 'QUEUED'::text NOT NULL,
+    attempt smallint DEFAULT 0 NOT NULL,
+    page json,
+    admission json,
+    error_code text,
+    error_text text,
+    error_detail text,
+    tools_loads smallint DEFAULT 0 NOT NULL,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    started_at timestamp with time zone,
+    ended_at timestamp with time zone,
+    CONSTRAINT mentor_turn_attempts CHECK (((attempt >= 0) AND (attempt <= 2))),
+    CONSTRAINT mentor_turn_ended CHECK (((status = ANY (ARRAY['QUEUED'::text, 'RUNNING'::text])) = (ended_at IS NULL))),
+    CONSTRAINT mentor_turn_error CHECK (((status = 'FAILED'::text) = ((error_code IS NOT NULL) AND (error_text IS NOT NULL)))),
+    CONSTRAINT mentor_turn_request_id_check CHECK (((char_length(request_id) >= 1) AND (char_length(request_id) <= 128))),
+    CONSTRAINT mentor_turn_started CHECK (((status <> 'RUNNING'::text) OR ((attempt > 0) AND (started_at IS NOT NULL)))),
+    CONSTRAINT mentor_turn_status_check CHECK ((status = ANY (ARRAY['QUEUED'::text, 'RUNNING'::text, 'DONE'::text, 'STOPPED'::text, 'FAILED'::text]))),
+    CONSTRAINT mentor_turn_surface_check CHECK ((surface = ANY (ARRAY['app'::text, 'slack'::text])))
+)
+WITH (fillfactor='80');
+
+-- VIEW claimable_turn
+
+CREATE VIEW public.claimable_turn AS
+ SELECT id,
+    workspace_id,
+    conversation_id,
+    created_at,
+    attempt
+   FROM public.mentor_turn t
+  WHERE ((status = 'QUEUED'::text) AND (NOT (EXISTS ( SELECT 1
+           FROM public.mentor_turn e
+          WHERE ((e.conversation_id = t.conversation_id) AND (e.status = 'QUEUED'::text) AND (e.question_seq < t.question_seq))))) AND (NOT (EXISTS ( SELECT 1
+           FROM public.agent_run r
+          WHERE ((r.conversation_id = t.conversation_id) AND (r.state = 'LEASED'::text))))));
+
+-- TABLE turn_slot
+
+CREATE TABLE public.turn_slot (
+    slot_no integer NOT NULL,
+    run_id uuid,
+    retiring boolean DEFAULT false NOT NULL,
+    CONSTRAINT turn_slot_slot_no_check CHECK ((slot_no > 0))
+);
+
+-- VIEW claim_order
+
+CREATE VIEW public.claim_order AS
+ WITH held AS (
+         SELECT r.workspace_id,
+            count(*) AS slots
+           FROM (public.turn_slot s_1
+             JOIN public.agent_run r ON ((r.id = s_1.run_id)))
+          GROUP BY r.workspace_id
+        ), share AS (
+         SELECT t.id,
+            t.workspace_id,
+            t.conversation_id,
+            t.created_at,
+            t.attempt,
+            (COALESCE(h.slots, (0)::bigint) + row_number() OVER (PARTITION BY t.workspace_id ORDER BY t.created_at, t.id)) AS turn_of_workspace
+           FROM (public.claimable_turn t
+             LEFT JOIN held h USING (workspace_id))
+        )
+ SELECT id,
+    workspace_id,
+    conversation_id,
+    created_at,
+    row_number() OVER (ORDER BY turn_of_workspace, created_at, id) AS rank
+   FROM share s;
+
+-- TABLE llm_usage_event
+
+CREATE TABLE public.llm_usage_event (
+    id uuid NOT NULL,
+    workspace_id uuid NOT NULL,
+    conversation_id uuid NOT NULL,
+    turn_id uuid NOT NULL,
+    run_id uuid NOT NULL,
+    epoch integer NOT NULL,
+    attempt smallint NOT NULL,
+    api text NOT NULL,
+    model text NOT NULL,
+    state text DEFAULT 'OPEN'::text NOT NULL,
+    outcome text,
+    http_status smallint,
+    input_tokens bigint,
+    output_tokens bigint,
+    cache_read_tokens bigint,
+    cache_write_tokens bigint,
+    opened_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    closed_at timestamp with time zone,
+    CONSTRAINT llm_usage_event_cache_read_tokens_check CHECK ((cache_read_tokens >= 0)),
+    CONSTRAINT llm_usage_event_cache_write_tokens_check CHECK ((cache_write_tokens >= 0)),
+    CONSTRAINT llm_usage_event_closed CHECK (((state = 'CLOSED'::text) = ((closed_at IS NOT NULL) AND (outcome IS NOT NULL)))),
+    CONSTRAINT llm_usage_event_input_tokens_check CHECK ((input_tokens >= 0)),
+    CONSTRAINT llm_usage_event_output_tokens_check CHECK ((output_tokens >= 0)),
+    CONSTRAINT llm_usage_event_state_check CHECK ((state = ANY (ARRAY['OPEN'::text, 'CLOSED'::text])))
+);
+
+-- TABLE mentor_conversation
+
+CREATE TABLE public.mentor_conversation (
+    id uuid NOT NULL,
+    workspace_id uuid NOT NULL,
+    account_id uuid NOT NULL,
+    parent_conversation_id uuid,
+    parent_entry_id uuid,
+    version bigint DEFAULT 0 NOT NULL,
+    last_seq bigint DEFAULT 0 NOT NULL,
+    last_answer_at timestamp with time zone,
+    last_read_at timestamp with time zone,
+    slack_team_id text,
+    slack_user_id text,
+    slack_channel_id text,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT mentor_conversation_slack CHECK (((parent_conversation_id IS NULL) OR (slack_team_id IS NULL))),
+    CONSTRAINT mentor_conversation_thread CHECK (((parent_conversation_id IS NULL) = (parent_entry_id IS NULL)))
+)
+WITH (fillfactor='80');
+
+-- TABLE mentor_entry
+
+CREATE TABLE public.mentor_entry (
+    id uuid NOT NULL,
+    workspace_id uuid NOT NULL,
+    conversation_id uuid NOT NULL,
+    turn_id uuid,
+    seq bigint NOT NULL,
+    kind text NOT NULL,
+    surface text NOT NULL,
+    text text,
+    payload json,
+    search_text text,
+    from_seq bigint,
+    to_seq bigint,
+    vote smallint,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    erased_at timestamp with time zone,
+    CONSTRAINT mentor_entry_erased CHECK (((erased_at IS NULL) OR ((text IS NULL) AND (search_text IS NULL)))),
+    CONSTRAINT mentor_entry_kind_check CHECK ((kind = ANY (ARRAY['QUESTION'::text, 'ANSWER'::text, 'TOOL_RESULT'::text, 'SYSTEM'::text, 'SUMMARY'::text, 'EDIT'::text, 'DIGEST'::text]))),
+    CONSTRAINT mentor_entry_seq_check CHECK ((seq > 0)),
+    CONSTRAINT mentor_entry_summary CHECK (((kind = 'SUMMARY'::text) OR ((from_seq IS NULL) AND (to_seq IS NULL)))),
+    CONSTRAINT mentor_entry_surface_check CHECK ((surface = ANY (ARRAY['app'::text, 'slack'::text]))),
+    CONSTRAINT mentor_entry_vote_check CHECK ((vote = ANY (ARRAY['-1'::integer, 1])))
+);
+
+-- TABLE sandbox
+
+CREATE TABLE public.sandbox (
+    id uuid NOT NULL,
+    workspace_id uuid NOT NULL,
+    conversation_id uuid NOT NULL,
+    host_id uuid CONSTRAINT sandbox_host_id_not_null1 NOT NULL,
+    credential_hash bytea NOT NULL,
+    state text DEFAULT 'STARTING'::text NOT NULL,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    ended_at timestamp with time zone,
+    CONSTRAINT sandbox_credential_hash_check CHECK ((octet_length(credential_hash) = 32)),
+    CONSTRAINT sandbox_ended CHECK (((state = 'ENDED'::text) = (ended_at IS NOT NULL))),
+    CONSTRAINT sandbox_state_check CHECK ((state = ANY (ARRAY['STARTING'::text, 'READY'::text, 'ENDED'::text])))
+);
+
+-- TABLE sandbox_host
+
+CREATE TABLE public.sandbox_host (
+    id uuid NOT NULL,
+    name text NOT NULL,
+    lock_key bigint NOT NULL,
+    capacity_turns integer NOT NULL,
+    started_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    suspected_at timestamp with time zone,
+    ended_at timestamp with time zone,
+    CONSTRAINT sandbox_host_capacity_turns_check CHECK ((capacity_turns >= 0)),
+    CONSTRAINT sandbox_host_name_check CHECK (((char_length(name) >= 1) AND (char_length(name) <= 200)))
+);
+
+-- TABLE workspace
+
+CREATE TABLE public.workspace (
+    id uuid NOT NULL,
+    slug text NOT NULL,
+    name text NOT NULL,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT workspace_name_check CHECK (((char_length(name) >= 1) AND (char_length(name) <= 200))),
+    CONSTRAINT workspace_slug_check CHECK ((slug ~ '^[a-z0-9][a-z0-9-]{0,62}$'::text))
+);
+
+-- TABLE workspace_member
+
+CREATE TABLE public.workspace_member (
+    workspace_id uuid NOT NULL,
+    account_id uuid NOT NULL,
+    role text DEFAULT 'member'::text NOT NULL,
+    active boolean DEFAULT true NOT NULL,
+    visible boolean DEFAULT true NOT NULL,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT workspace_member_role_check CHECK ((role = ANY (ARRAY['member'::text, 'admin'::text, 'operator'::text])))
+);
+
+-- CONSTRAINT account account_pkey
+
+ALTER TABLE ONLY public.account
+    ADD CONSTRAINT account_pkey PRIMARY KEY (id);
+
+-- CONSTRAINT agent_run agent_run_pkey
+
+ALTER TABLE ONLY public.agent_run
+    ADD CONSTRAINT agent_run_pkey PRIMARY KEY (id);
+
+-- CONSTRAINT llm_usage_event llm_usage_event_pkey
+
+ALTER TABLE ONLY public.llm_usage_event
+    ADD CONSTRAINT llm_usage_event_pkey PRIMARY KEY (id);
+
+-- CONSTRAINT mentor_conversation mentor_conversation_pkey
+
+ALTER TABLE ONLY public.mentor_conversation
+    ADD CONSTRAINT mentor_conversation_pkey PRIMARY KEY (id);
+
+-- CONSTRAINT mentor_entry mentor_entry_pkey
+
+ALTER TABLE ONLY public.mentor_entry
+    ADD CONSTRAINT mentor_entry_pkey PRIMARY KEY (id);
+
+-- CONSTRAINT mentor_turn mentor_turn_pkey
+
+ALTER TABLE ONLY public.mentor_turn
+    ADD CONSTRAINT mentor_turn_pkey PRIMARY KEY (id);
+
+-- CONSTRAINT sandbox sandbox_credential_hash_key
+
+ALTER TABLE ONLY public.sandbox
+    ADD CONSTRAINT sandbox_credential_hash_key UNIQUE (credential_hash);
+
+-- CONSTRAINT sandbox_host sandbox_host_lock_key_key
+
+ALTER TABLE ONLY public.sandbox_host
+    ADD CONSTRAINT sandbox_host_lock_key_key UNIQUE (lock_key);
+
+-- CONSTRAINT sandbox_host sandbox_host_pkey
+
+ALTER TABLE ONLY public.sandbox_host
+    ADD CONSTRAINT sandbox_host_pkey PRIMARY KEY (id);
+
+-- CONSTRAINT sandbox sandbox_pkey
+
+ALTER TABLE ONLY public.sandbox
+    ADD CONSTRAINT sandbox_pkey PRIMARY KEY (id);
+
+-- CONSTRAINT turn_slot turn_slot_pkey
+
+ALTER TABLE ONLY public.turn_slot
+    ADD CONSTRAINT turn_slot_pkey PRIMARY KEY (slot_no);
+
+-- CONSTRAINT agent_run ux_agent_run_turn
+
+ALTER TABLE ONLY public.agent_run
+    ADD CONSTRAINT ux_agent_run_turn UNIQUE (turn_id);
+
+-- CONSTRAINT agent_run ux_agent_run_workspace
+
+ALTER TABLE ONLY public.agent_run
+    ADD CONSTRAINT ux_agent_run_workspace UNIQUE (id, workspace_id);
+
+-- CONSTRAINT mentor_conversation ux_mentor_conversation_workspace
+
+ALTER TABLE ONLY public.mentor_conversation
+    ADD CONSTRAINT ux_mentor_conversation_workspace UNIQUE (id, workspace_id);
+
+-- CONSTRAINT mentor_entry ux_mentor_entry_seq
+
+ALTER TABLE ONLY public.mentor_entry
+    ADD CONSTRAINT ux_mentor_entry_seq UNIQUE (conversation_id, seq);
+
+-- CONSTRAINT mentor_entry ux_mentor_entry_workspace
+
+ALTER TABLE ONLY public.mentor_entry
+    ADD CONSTRAINT ux_mentor_entry_workspace UNIQUE (id, workspace_id);
+
+-- CONSTRAINT mentor_turn ux_mentor_turn_question
+
+ALTER TABLE ONLY public.mentor_turn
+    ADD CONSTRAINT ux_mentor_turn_question UNIQUE (conversation_id, question_seq);
+
+-- CONSTRAINT mentor_turn ux_mentor_turn_request
+
+ALTER TABLE ONLY public.mentor_turn
+    ADD CONSTRAINT ux_mentor_turn_request UNIQUE (workspace_id, account_id, surface, request_id);
+
+-- CONSTRAINT mentor_turn ux_mentor_turn_workspace
+
+ALTER TABLE ONLY public.mentor_turn
+    ADD CONSTRAINT ux_mentor_turn_workspace UNIQUE (id, workspace_id);
+
+-- CONSTRAINT sandbox ux_sandbox_workspace
+
+ALTER TABLE ONLY public.sandbox
+    ADD CONSTRAINT ux_sandbox_workspace UNIQUE (id, workspace_id);
+
+-- CONSTRAINT turn_slot ux_turn_slot_run
+
+ALTER TABLE ONLY public.turn_slot
+    ADD CONSTRAINT ux_turn_slot_run UNIQUE (run_id);
+
+-- CONSTRAINT workspace_member workspace_member_pkey
+
+ALTER TABLE ONLY public.workspace_member
+    ADD CONSTRAINT workspace_member_pkey PRIMARY KEY (workspace_id, account_id);
+
+-- CONSTRAINT workspace workspace_pkey
+
+ALTER TABLE ONLY public.workspace
+    ADD CONSTRAINT workspace_pkey PRIMARY KEY (id);
+
+-- CONSTRAINT workspace workspace_slug_key
+
+ALTER TABLE ONLY public.workspace
+    ADD CONSTRAINT workspace_slug_key UNIQUE (slug);
+
+-- INDEX ix_agent_run_lease
+
+CREATE INDEX ix_agent_run_lease ON public.agent_run USING btree (lease_until) WHERE (state = 'LEASED'::text);
+
+-- INDEX ix_llm_usage_event_open
+
+CREATE INDEX ix_llm_usage_event_open ON public.llm_usage_event USING btree (opened_at) WHERE (state = 'OPEN'::text);
+
+-- INDEX ix_llm_usage_event_turn
+
+CREATE INDEX ix_llm_usage_event_turn ON public.llm_usage_event USING btree (turn_id);
+
+-- INDEX ix_mentor_conversation_parent
+
+CREATE INDEX ix_mentor_conversation_parent ON public.mentor_conversation USING btree (parent_conversation_id) WHERE (parent_conversation_id IS NOT NULL);
+
+-- INDEX ix_mentor_entry_turn
+
+CREATE INDEX ix_mentor_entry_turn ON public.mentor_entry USING btree (turn_id);
+
+-- INDEX ix_mentor_turn_queued
+
+CREATE INDEX ix_mentor_turn_queued ON public.mentor_turn USING btree (conversation_id, question_seq) WHERE (status = 'QUEUED'::text);
+
+-- INDEX ix_sandbox_host
+
+CREATE INDEX ix_sandbox_host ON public.sandbox USING btree (host_id) WHERE (state <> 'ENDED'::text);
+
+-- INDEX ux_agent_run_leased
+
+CREATE UNIQUE INDEX ux_agent_run_leased ON public.agent_run USING btree (conversation_id) WHERE (state = 'LEASED'::text);
+
+-- INDEX ux_mentor_conversation_main
+
+CREATE UNIQUE INDEX ux_mentor_conversation_main ON public.mentor_conversation USING btree (workspace_id, account_id) WHERE (parent_conversation_id IS NULL);
+
+-- INDEX ux_mentor_turn_running
+
+CREATE UNIQUE INDEX ux_mentor_turn_running ON public.mentor_turn USING btree (conversation_id) WHERE (status = 'RUNNING'::text);
+
+-- INDEX ux_sandbox_live
+
+CREATE UNIQUE INDEX ux_sandbox_live ON public.sandbox USING btree (conversation_id) WHERE (state <> 'ENDED'::text);
+
+-- TRIGGER agent_run mentor_turn_run_agrees
+
+CREATE CONSTRAINT TRIGGER mentor_turn_run_agrees AFTER INSERT OR UPDATE OF state ON public.agent_run DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION public.mentor_turn_run_agrees();
+
+-- TRIGGER mentor_turn mentor_turn_run_agrees
+
+CREATE CONSTRAINT TRIGGER mentor_turn_run_agrees AFTER INSERT OR UPDATE OF status ON public.mentor_turn DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION public.mentor_turn_run_agrees();
+
+-- TRIGGER turn_slot mentor_turn_run_agrees
+
+CREATE CONSTRAINT TRIGGER mentor_turn_run_agrees AFTER INSERT OR UPDATE OF run_id ON public.turn_slot DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION public.mentor_turn_run_agrees();
+
+-- FK CONSTRAINT agent_run agent_run_conversation_fk
+
+ALTER TABLE ONLY public.agent_run
+    ADD CONSTRAINT agent_run_conversation_fk FOREIGN KEY (conversation_id, workspace_id) REFERENCES public.mentor_conversation(id, workspace_id);
+
+-- FK CONSTRAINT agent_run agent_run_sandbox_fk
+
+ALTER TABLE ONLY public.agent_run
+    ADD CONSTRAINT agent_run_sandbox_fk FOREIGN KEY (sandbox_id, workspace_id) REFERENCES public.sandbox(id, workspace_id);
+
+-- FK CONSTRAINT agent_run agent_run_turn_fk
+
+ALTER TABLE ONLY public.agent_run
+    ADD CONSTRAINT agent_run_turn_fk FOREIGN KEY (turn_id, workspace_id) REFERENCES public.mentor_turn(id, workspace_id);
+
+-- FK CONSTRAINT llm_usage_event llm_usage_event_workspace_id_fkey
+
+ALTER TABLE ONLY public.llm_usage_event
+    ADD CONSTRAINT llm_usage_event_workspace_id_fkey FOREIGN KEY (workspace_id) REFERENCES public.workspace(id);
+
+-- FK CONSTRAINT mentor_conversation mentor_conversation_account_id_fkey
+
+ALTER TABLE ONLY public.mentor_conversation
+    ADD CONSTRAINT mentor_conversation_account_id_fkey FOREIGN KEY (account_id) REFERENCES public.account(id) ON DELETE RESTRICT;
+
+-- FK CONSTRAINT mentor_conversation mentor_conversation_parent_entry_fk
+
+ALTER TABLE ONLY public.mentor_conversation
+    ADD CONSTRAINT mentor_conversation_parent_entry_fk FOREIGN KEY (parent_entry_id, workspace_id) REFERENCES public.mentor_entry(id, workspace_id);
+
+-- FK CONSTRAINT mentor_conversation mentor_conversation_parent_fk
+
+ALTER TABLE ONLY public.mentor_conversation
+    ADD CONSTRAINT mentor_conversation_parent_fk FOREIGN KEY (parent_conversation_id, workspace_id) REFERENCES public.mentor_conversation(id, workspace_id);
+
+-- FK CONSTRAINT mentor_conversation mentor_conversation_workspace_id_fkey
+
+ALTER TABLE ONLY public.mentor_conversation
+    ADD CONSTRAINT mentor_conversation_workspace_id_fkey FOREIGN KEY (workspace_id) REFERENCES public.workspace(id);
+
+-- FK CONSTRAINT mentor_entry mentor_entry_conversation_fk
+
+ALTER TABLE ONLY public.mentor_entry
+    ADD CONSTRAINT mentor_entry_conversation_fk FOREIGN KEY (conversation_id, workspace_id) REFERENCES public.mentor_conversation(id, workspace_id);
+
+-- FK CONSTRAINT mentor_entry mentor_entry_turn_fk
+
+ALTER TABLE ONLY public.mentor_entry
+    ADD CONSTRAINT mentor_entry_turn_fk FOREIGN KEY (turn_id, workspace_id) REFERENCES public.mentor_turn(id, workspace_id);
+
+-- FK CONSTRAINT mentor_turn mentor_turn_account_id_fkey
+
+ALTER TABLE ONLY public.mentor_turn
+    ADD CONSTRAINT mentor_turn_account_id_fkey FOREIGN KEY (account_id) REFERENCES public.account(id) ON DELETE RESTRICT;
+
+-- FK CONSTRAINT mentor_turn mentor_turn_conversation_fk
+
+ALTER TABLE ONLY public.mentor_turn
+    ADD CONSTRAINT mentor_turn_conversation_fk FOREIGN KEY (conversation_id, workspace_id) REFERENCES public.mentor_conversation(id, workspace_id);
+
+-- FK CONSTRAINT mentor_turn mentor_turn_question_fk
+
+ALTER TABLE ONLY public.mentor_turn
+    ADD CONSTRAINT mentor_turn_question_fk FOREIGN KEY (question_entry_id, workspace_id) REFERENCES public.mentor_entry(id, workspace_id);
+
+-- FK CONSTRAINT sandbox sandbox_conversation_fk
+
+ALTER TABLE ONLY public.sandbox
+    ADD CONSTRAINT sandbox_conversation_fk FOREIGN KEY (conversation_id, workspace_id) REFERENCES public.mentor_conversation(id, workspace_id);
+
+-- FK CONSTRAINT sandbox sandbox_host_id_fkey
+
+ALTER TABLE ONLY public.sandbox
+    ADD CONSTRAINT sandbox_host_id_fkey FOREIGN KEY (host_id) REFERENCES public.sandbox_host(id);
+
+-- FK CONSTRAINT turn_slot turn_slot_run_id_fkey
+
+ALTER TABLE ONLY public.turn_slot
+    ADD CONSTRAINT turn_slot_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.agent_run(id);
+
+-- FK CONSTRAINT workspace_member workspace_member_account_id_fkey
+
+ALTER TABLE ONLY public.workspace_member
+    ADD CONSTRAINT workspace_member_account_id_fkey FOREIGN KEY (account_id) REFERENCES public.account(id) ON DELETE RESTRICT;
+
+-- FK CONSTRAINT workspace_member workspace_member_workspace_id_fkey
+
+ALTER TABLE ONLY public.workspace_member
+    ADD CONSTRAINT workspace_member_workspace_id_fkey FOREIGN KEY (workspace_id) REFERENCES public.workspace(id);

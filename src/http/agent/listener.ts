@@ -1,0 +1,65 @@
+/**
+ * Owns: the agent listener: sandboxes only. An unknown path is an empty 404: this listener describes itself to nobody.
+ */
+import type Koa from 'koa';
+import type { Runtime } from '../../../actors/index.ts';
+import type { Database } from '../../../db/pool.ts';
+import type { Log } from '../../kernel/log.ts';
+import { createApp, type RequestObserver, type Route } from '../route.ts';
+import { createServer, type HttpListener } from '../server.ts';
+import { requireAttempt } from './attempt.ts';
+import { getContext } from './get-context.ts';
+import { postLease } from './post-lease.ts';
+import { postNext } from './post-next.ts';
+import { postPartial } from './post-partial.ts';
+import { postRunEnd } from './post-run-end.ts';
+import { postTurnEnd } from './post-turn-end.ts';
+
+export interface AgentListenerOptions {
+  readonly runtime: Runtime;
+  readonly db: Database;
+  /** Answers everything under `/internal/llm/`; `ctx.state.attempt` is the attempt that calls (an `Attempt` of actors/index.ts). */
+  readonly gateway: Koa.Middleware;
+  readonly connectionsMax: number;
+  readonly log: Log;
+  readonly observe?: RequestObserver;
+}
+
+const MODEL_CALLS = '/internal/llm/';
+/** Longer than the gateway's own bounds for a silent provider. */
+const IDLE_TIMEOUT_MS = 600_000;
+
+/** Every route of the agent wire, except model calls. */
+export function agentRoutes(options: Pick<AgentListenerOptions, 'runtime' | 'db'> & { stopping: AbortSignal }): readonly Route[] {
+  return [
+    postNext(options),
+    getContext(options),
+    postLease(options),
+    postPartial(options),
+    postTurnEnd(options),
+    postRunEnd(options),
+  ];
+}
+
+function nothingHere(ctx: Koa.Context): void {
+  ctx.body = null;
+  ctx.status = 404;
+}
+
+export function createAgentListener(options: AgentListenerOptions): HttpListener {
+  const { db, gateway, log, observe, connectionsMax } = options;
+  const stop = new AbortController();
+  const app = createApp({
+    log,
+    observe,
+    routes: agentRoutes({ ...options, stopping: stop.signal }),
+    otherwise: async (ctx) => {
+      if (!ctx.path.startsWith(MODEL_CALLS)) return nothingHere(ctx);
+      ctx.state['route'] = `${MODEL_CALLS}*`;
+      ctx.state['attempt'] = await requireAttempt(ctx, db);
+      await gateway(ctx, async () => nothingHere(ctx));
+    },
+  });
+  const onStop = () => stop.abort();
+  return createServer({ callback: app.callback(), portVariable: 'HEPH_AGENT_PORT', connectionsMax, idleTimeoutMs: IDLE_TIMEOUT_MS, onStop });
+}

@@ -1,0 +1,39 @@
+/** `POST /internal/agent/next`: a sandbox waits for the next run of its conversation; 204 when there is none. */
+import type { Runtime } from '../../../actors/index.ts';
+import type { Database } from '../../../db/pool.ts';
+import { nextRequestSchema } from '../../contract/agent.ts';
+import { LIMITS } from '../../contract/limits.ts';
+import { readJsonBody } from '../body.ts';
+import { parseInput } from '../input.ts';
+import type { Route } from '../route.ts';
+import { requireSandbox } from './attempt.ts';
+
+export interface NextDeps {
+  readonly runtime: Pick<Runtime, 'claimNext'>;
+  readonly db: Database;
+  /** Aborts when the listener stops: parked pulls are answered with 204. */
+  readonly stopping: AbortSignal;
+}
+
+export function postNext({ runtime, db, stopping }: NextDeps): Route {
+  return {
+    method: 'POST',
+    path: '/internal/agent/next',
+    async handle(ctx) {
+      const hungUp = new AbortController();
+      const { res } = ctx;
+      const gone = () => hungUp.abort();
+      res.once('close', gone);
+      try {
+        const sandbox = await requireSandbox(ctx, db, null);
+        const { waitMs } = parseInput(nextRequestSchema, await readJsonBody(ctx, { maxBytes: LIMITS.agentBodyMaxBytes }));
+        if (res.destroyed) hungUp.abort();
+        const run = await runtime.claimNext(sandbox, waitMs, AbortSignal.any([hungUp.signal, stopping]));
+        ctx.status = run ? 200 : 204;
+        if (run) ctx.body = { run };
+      } finally {
+        res.off('close', gone);
+      }
+    },
+  };
+}

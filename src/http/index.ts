@@ -1,0 +1,13 @@
+/**
+ * The door of src/http.
+ */
+export { type AgentListenerOptions, createAgentListener } from './agent/listener.ts';
+export type { Authenticator } from './auth/authenticator.ts';
+export { localAuthenticator, requireLoopback } from './auth/local.ts';
+export { buildOpenApi } from './openapi.ts';
+export { createOpsListener, type OpsListenerOptions } from './ops/listener.ts';
+export type { PartState, ReadinessPart } from './ops/readiness.ts';
+export type { EventSink, LiveStreams, SessionFacts, Stages } from './ports.ts';
+export type { RequestObserver, RequestReport } from './route.ts';
+export type { HttpListener } from './server.ts';
+export { createWebListener, type WebListenerOptions } from './web/listener.ts';

@@ -1,0 +1,175 @@
+/**
+ * Owns: the description of the web wire (OpenAPI 3.1), made from the contract's schemas. `GET /openapi.json` serves it, openapi.json tracks it.
+ */
+import { OpenAPIRegistry, OpenApiGeneratorV31, zodToOpenAPIRegistry } from '@asteasolutions/zod-to-openapi';
+import { z } from 'zod';
+import { idSchema, problemSchema } from '../contract/common.ts';
+import { partialSchema, readSchema, snapshotSchema, STREAM_EVENTS } from '../contract/events.ts';
+import { LIMITS } from '../contract/limits.ts';
+import {
+  conversationSchema,
+  entryPageSchema,
+  entrySchema,
+  partSchema,
+  patchTurnStatusRequestSchema,
+  postQuestionRequestSchema,
+  putReadRequestSchema,
+  questionResponseSchema,
+  sessionSchema,
+  turnSchema,
+} from '../contract/web.ts';
+import type { FaultCode } from '../kernel/faults.ts';
+import { FAULT_STATUS } from './fault-status.ts';
+
+/** Schemas that get a name of their own in the document. */
+const COMPONENTS: Readonly<Record<string, z.ZodType>> = {
+  Session: sessionSchema,
+  PostQuestionRequest: postQuestionRequestSchema,
+  QuestionResponse: questionResponseSchema,
+  Conversation: conversationSchema,
+  EntryPage: entryPageSchema,
+  Entry: entrySchema,
+  Part: partSchema,
+  Turn: turnSchema,
+  PatchTurnStatusRequest: patchTurnStatusRequestSchema,
+  PutReadRequest: putReadRequestSchema,
+  Snapshot: snapshotSchema,
+  Partial: partialSchema,
+  Read: readSchema,
+  Problem: problemSchema,
+};
+
+interface Operation {
+  readonly method: 'get' | 'post' | 'put' | 'patch';
+  readonly path: string;
+  readonly operationId: string;
+  readonly summary: string;
+  readonly body?: z.ZodType;
+  readonly query?: z.ZodObject;
+  readonly status: 200 | 202;
+  readonly answer: { readonly description: string; readonly schema: z.ZodType; readonly mediaType?: string };
+  /** Codes beside those that every operation has. */
+  readonly faults: readonly FaultCode[];
+}
+
+const MENTOR = '/workspaces/{slug}/mentor';
+/** Codes that any operation may answer. */
+const COMMON_FAULTS: readonly FaultCode[] = ['UNAUTHENTICATED', 'FORBIDDEN', 'ORIGIN_REFUSED', 'BUSY', 'DATABASE_UNAVAILABLE', 'INTERNAL'];
+const BODY_FAULTS: readonly FaultCode[] = ['BAD_REQUEST', 'BAD_JSON', 'BODY_TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE'];
+
+const pageQuery = z.object({
+  before: z.number().int().min(1).optional().meta({ description: 'Only entries with a smaller seq: `nextBefore` of the page before.' }),
+  limit: z.number().int().min(1).max(LIMITS.pageMaxEntries).optional().meta({ description: `Default ${LIMITS.pageDefaultEntries}.` }),
+});
+
+const eventText = Object.keys(STREAM_EVENTS).join(', ');
+
+const OPERATIONS: readonly Operation[] = [
+  {
+    ...{ method: 'get', path: '/session', operationId: 'getSession', status: 200 },
+    summary: 'The asking account, its workspace and the installation.',
+    answer: { description: 'The session.', schema: sessionSchema },
+    faults: [],
+  },
+  {
+    ...{ method: 'post', path: `${MENTOR}/questions`, operationId: 'postQuestion', status: 202 },
+    summary: 'Asks a question. It becomes a durable turn; the same requestId with the same text gives the same rows again.',
+    body: postQuestionRequestSchema,
+    answer: { description: 'The question and its turn.', schema: questionResponseSchema },
+    faults: [
+      ...BODY_FAULTS,
+      ...(['TEXT_EMPTY', 'TEXT_TOO_LONG', 'REQUEST_ID_REUSED', 'FOLLOW_UPS_FULL', 'CONVERSATION_NOT_FOUND', 'PERSON_ERASED', 'DRAINING'] as const),
+    ],
+  },
+  {
+    ...{ method: 'get', path: `${MENTOR}/conversation`, operationId: 'getConversation', status: 200 },
+    summary: "The account's main conversation.",
+    answer: { description: 'The conversation.', schema: conversationSchema },
+    faults: ['CONVERSATION_NOT_FOUND'],
+  },
+  {
+    ...{ method: 'get', path: `${MENTOR}/conversations/{conversationId}/entries`, operationId: 'getEntries', status: 200 },
+    summary: 'A page of entries, the newest page first.',
+    query: pageQuery,
+    answer: { description: 'Entries in ascending seq, and their turns.', schema: entryPageSchema },
+    faults: ['BAD_REQUEST', 'CONVERSATION_NOT_FOUND'],
+  },
+  {
+    ...{ method: 'get', path: `${MENTOR}/turns/{turnId}`, operationId: 'getTurn', status: 200 },
+    summary: 'One turn.',
+    answer: { description: 'The turn.', schema: turnSchema },
+    faults: ['TURN_NOT_FOUND'],
+  },
+  {
+    ...{ method: 'patch', path: `${MENTOR}/turns/{turnId}/status`, operationId: 'stopTurn', status: 200 },
+    summary: 'Stops a queued or running turn. Stopping a stopped turn gives it again.',
+    body: patchTurnStatusRequestSchema,
+    answer: { description: 'The stopped turn.', schema: turnSchema },
+    faults: [...BODY_FAULTS, 'TURN_NOT_FOUND', 'TURN_ALREADY_ENDED'],
+  },
+  {
+    ...{ method: 'put', path: `${MENTOR}/conversation/read`, operationId: 'putRead', status: 200 },
+    summary: 'Moves the read marker of the main conversation forward. An earlier time changes nothing.',
+    body: putReadRequestSchema,
+    answer: { description: 'The conversation.', schema: conversationSchema },
+    faults: [...BODY_FAULTS, 'CONVERSATION_NOT_FOUND', 'PERSON_ERASED'],
+  },
+  {
+    ...{ method: 'get', path: `${MENTOR}/events`, operationId: 'getEvents', status: 200 },
+    summary: `Server-sent events (${eventText}). Each connection begins with a snapshot; there is no replay: after a gap, connect again.`,
+    answer: {
+      description: `A stream. The name of an event tells the schema of its data: ${Object.keys(STREAM_EVENTS).join(', ')}. Comments are pings.`,
+      schema: z.union([snapshotSchema, turnSchema, entrySchema, partialSchema, readSchema]),
+      mediaType: 'text/event-stream',
+    },
+    faults: ['TOO_MANY_STREAMS', 'DRAINING'],
+  },
+  {
+    ...{ method: 'get', path: '/openapi.json', operationId: 'getOpenApi', status: 200 },
+    summary: 'This document.',
+    answer: { description: 'An OpenAPI 3.1 document.', schema: z.looseObject({ openapi: z.string() }) },
+    faults: [],
+  },
+];
+
+/** The document, as plain JSON values. */
+export function buildOpenApi(): object {
+  const registry = new OpenAPIRegistry();
+  for (const [refId, schema] of Object.entries(COMPONENTS)) zodToOpenAPIRegistry.add(schema, { _internal: { refId } });
+  for (const operation of OPERATIONS) registry.registerPath(describe(operation));
+  return new OpenApiGeneratorV31(registry.definitions).generateDocument({
+    openapi: '3.1.0',
+    info: {
+      title: 'Heph',
+      version: '1',
+      description: 'The web wire of Heph. Every error is a problem document (RFC 9457) with a stable `code`.',
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [{ url: '/' }],
+  });
+}
+
+function describe(operation: Operation): Parameters<OpenAPIRegistry['registerPath']>[0] {
+  const { method, path, operationId, summary, body, query, answer } = operation;
+  const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name);
+  const params = z.object(Object.fromEntries(names.map((name) => [name, name === 'slug' ? z.string() : idSchema])));
+  const ok = { description: answer.description, content: { [answer.mediaType ?? 'application/json']: { schema: answer.schema } } };
+  return {
+    ...{ method, path, operationId, summary },
+    request: {
+      ...(names.length > 0 ? { params } : {}),
+      ...(query ? { query } : {}),
+      ...(body ? { body: { required: true, content: { 'application/json': { schema: body } } } } : {}),
+    },
+    responses: { [operation.status]: ok, ...problemResponses(path, operation.faults) },
+  };
+}
+
+/** One response per status, which names the codes that it may carry. */
+function problemResponses(path: string, faults: readonly FaultCode[]): Parameters<OpenAPIRegistry['registerPath']>[0]['responses'] {
+  const scoped: readonly FaultCode[] = path.includes('{slug}') ? ['WORKSPACE_NOT_FOUND'] : [];
+  const codes = [...new Set([...faults, ...scoped, ...COMMON_FAULTS])];
+  const byStatus = Map.groupBy(codes, (code) => FAULT_STATUS[code].status);
+  const content = { 'application/problem+json': { schema: problemSchema } };
+  return Object.fromEntries([...byStatus].map(([status, same]) => [status, { description: same.sort().join(', '), content }]));
+}

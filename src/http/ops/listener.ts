@@ -1,0 +1,36 @@
+/**
+ * Owns: the operations listener: probes, metrics, and what operators look at.
+ */
+import type Koa from 'koa';
+import type { ActorView } from '../../../actors/index.ts';
+import type { Log } from '../../kernel/log.ts';
+import { createApp, type RequestObserver } from '../route.ts';
+import { createServer, type HttpListener } from '../server.ts';
+import { getActors } from './get-actors.ts';
+import { getLivez } from './get-livez.ts';
+import { getMetrics, type MetricsSource } from './get-metrics.ts';
+import { getReadyz } from './get-readyz.ts';
+import { getStartupz } from './get-startupz.ts';
+import type { ReadinessPart } from './readiness.ts';
+
+export interface OpsListenerOptions {
+  readonly parts: readonly ReadinessPart[];
+  /** True once everything has started. */
+  readonly started: () => boolean;
+  readonly metrics: MetricsSource;
+  readonly actors: () => readonly ActorView[];
+  /** Throws when the caller may not see `/admin`; in local mode `requireLoopback`. */
+  readonly adminGuard: (ctx: Koa.Context) => void;
+  readonly connectionsMax: number;
+  readonly log: Log;
+  readonly observe?: RequestObserver;
+}
+
+const IDLE_TIMEOUT_MS = 30_000;
+
+export function createOpsListener(options: OpsListenerOptions): HttpListener {
+  const { parts, started, metrics, actors, adminGuard, connectionsMax, log, observe } = options;
+  const routes = [getLivez(), getReadyz(parts), getStartupz(started), getMetrics(metrics), getActors(actors, adminGuard)];
+  const app = createApp({ log, observe, routes });
+  return createServer({ callback: app.callback(), portVariable: 'HEPH_OPS_PORT', connectionsMax, idleTimeoutMs: IDLE_TIMEOUT_MS });
+}

@@ -1,0 +1,37 @@
+/**
+ * Owns: what the routes of the web listener share.
+ */
+import type { ChangeSink, Runtime } from '../../../actors/index.ts';
+import type { Database } from '../../../db/pool.ts';
+import type { Turn } from '../../contract/web.ts';
+import type { Clock } from '../../kernel/clock.ts';
+import { RuntimeFault } from '../../kernel/faults.ts';
+import type { Authenticator } from '../auth/authenticator.ts';
+import type { LiveStreams, SessionFacts, Stages } from '../ports.ts';
+
+export interface WebDeps {
+  readonly runtime: Pick<Runtime, 'submitQuestion' | 'stopTurn'>;
+  readonly db: Database;
+  readonly authenticator: Authenticator;
+  readonly live: LiveStreams;
+  readonly stages: Stages;
+  /** Told of read markers: the one write that no actor makes. */
+  readonly changes: ChangeSink;
+  readonly session: SessionFacts;
+  readonly clock: Clock;
+}
+
+export function withStage(turn: Turn, stages: Stages): Turn {
+  return turn.status === 'RUNNING' ? { ...turn, stage: stages.stageOf(turn.id) } : turn;
+}
+
+export const NO_CONVERSATION = 'There is no such conversation for this account. Load the page again.';
+export const NO_TURN = 'There is no such turn for this account. Load the page again.';
+
+export function noConversation(): RuntimeFault {
+  return new RuntimeFault('CONVERSATION_NOT_FOUND', NO_CONVERSATION);
+}
+
+export function personErased(): RuntimeFault {
+  return new RuntimeFault('PERSON_ERASED', 'The personal data of this account is being erased, so nothing new is stored.');
+}

@@ -1,0 +1,21 @@
+/** `GET …/mentor/events`: the event stream of the account (server-sent events). Membership is asked again before everything it sends. */
+import { requireMember } from '../auth/authenticator.ts';
+import type { Route } from '../route.ts';
+import { SseChannel } from '../sse.ts';
+import type { WebDeps } from './deps.ts';
+
+export function getEvents({ db, authenticator, live, clock }: WebDeps): Route {
+  return {
+    method: 'GET',
+    path: '/workspaces/:slug/mentor/events',
+    async handle(ctx) {
+      const member = await requireMember(ctx, authenticator, db);
+      if (ctx.method === 'HEAD') {
+        ctx.status = 200;
+        ctx.type = 'text/event-stream';
+        return;
+      }
+      live.open(member, () => new SseChannel(ctx, clock));
+    },
+  };
+}

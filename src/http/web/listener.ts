@@ -1,0 +1,61 @@
+/**
+ * Owns: the web listener: for people, their browsers and their programs.
+ */
+import type { Log } from '../../kernel/log.ts';
+import { createApp, type RequestObserver, type Route } from '../route.ts';
+import { securityHeaders } from '../security-headers.ts';
+import { createServer, type HttpListener } from '../server.ts';
+import type { WebDeps } from './deps.ts';
+import { getConversation } from './get-conversation.ts';
+import { getEntries } from './get-entries.ts';
+import { getEvents } from './get-events.ts';
+import { getOpenApi } from './get-openapi.ts';
+import { getSession } from './get-session.ts';
+import { getTurn } from './get-turn.ts';
+import { servePage } from './page.ts';
+import { patchTurnStatus } from './patch-turn-status.ts';
+import { postQuestion } from './post-question.ts';
+import { putRead } from './put-read.ts';
+
+export interface WebListenerOptions extends WebDeps {
+  /** Folder of the built page (dist/web). */
+  readonly pageFolder: string;
+  readonly connectionsMax: number;
+  readonly log: Log;
+  readonly observe?: RequestObserver;
+}
+
+const IDLE_TIMEOUT_MS = 120_000;
+
+/** Every route of the web wire. */
+export function webRoutes(deps: WebDeps): readonly Route[] {
+  return [
+    getSession(deps),
+    postQuestion(deps),
+    getConversation(deps),
+    getEntries(deps),
+    getTurn(deps),
+    patchTurnStatus(deps),
+    putRead(deps),
+    getEvents(deps),
+    getOpenApi(),
+  ];
+}
+
+export function createWebListener(options: WebListenerOptions): HttpListener {
+  const { authenticator, log, observe, pageFolder, connectionsMax } = options;
+  const app = createApp({
+    log,
+    observe,
+    routes: webRoutes(options),
+    before: [
+      securityHeaders,
+      async (ctx, next) => {
+        authenticator.admit(ctx);
+        await next();
+      },
+    ],
+    otherwise: servePage(pageFolder),
+  });
+  return createServer({ callback: app.callback(), portVariable: 'HEPH_PORT', connectionsMax, idleTimeoutMs: IDLE_TIMEOUT_MS });
+}

@@ -1,0 +1,42 @@
+/**
+ * Owns: the built page at `/` and its files. The page names its assets by their content, so they never go stale; the page itself is never kept.
+ */
+import type Koa from 'koa';
+import { RuntimeFault } from '../../kernel/faults.ts';
+import { methodNotAllowed } from '../route.ts';
+import { type StaticFile, StaticFiles } from '../static-files.ts';
+
+const INDEX = '/index.html';
+/** What Vite writes: a name with the hash of the content. */
+const HASHED = /^\/assets\/[^/]+-[A-Za-z0-9_-]{8,}\.[a-z0-9]+$/;
+
+export function servePage(folder: string): Koa.Middleware {
+  const files = new StaticFiles(folder);
+  return async (ctx, next) => {
+    const path = ctx.path === '/' ? INDEX : ctx.path;
+    const file = await files.find(path);
+    if (!file && path === INDEX) throw new RuntimeFault('NOT_FOUND', 'The web page is not built on this server. Run "npm run build" first.');
+    if (!file) return next();
+    ctx.state['route'] = 'page';
+    if (ctx.method !== 'GET' && ctx.method !== 'HEAD') throw methodNotAllowed(ctx, 'GET, HEAD');
+    await answer(ctx, path, file);
+  };
+}
+
+async function answer(ctx: Koa.Context, path: string, file: StaticFile): Promise<void> {
+  const encoding = ctx.acceptsEncodings(...file.encodings);
+  const { bytes, etag } = await file.encoded(encoding || 'identity');
+  ctx.vary('Accept-Encoding');
+  if (path !== INDEX) {
+    ctx.set('Cache-Control', HASHED.test(path) ? 'public, max-age=31536000, immutable' : 'no-cache');
+    ctx.set('ETag', etag);
+  }
+  ctx.status = 200;
+  if (path !== INDEX && ctx.fresh) {
+    ctx.status = 304;
+    return;
+  }
+  if (encoding && encoding !== 'identity') ctx.set('Content-Encoding', encoding);
+  ctx.type = file.type;
+  ctx.body = bytes;
+}

@@ -1,0 +1,31 @@
+/** `PUT …/mentor/conversation/read` {lastReadAt}: the read marker moves forward; an earlier time changes nothing. */
+import { moveRead } from '../../../db/web/move-read.ts';
+import { readConversation } from '../../../db/web/read-conversations.ts';
+import { LIMITS } from '../../contract/limits.ts';
+import { putReadRequestSchema } from '../../contract/web.ts';
+import { requireMember } from '../auth/authenticator.ts';
+import { readJsonBody } from '../body.ts';
+import { parseInput } from '../input.ts';
+import type { Route } from '../route.ts';
+import { noConversation, personErased, type WebDeps, withStage } from './deps.ts';
+
+export function putRead({ db, authenticator, stages, changes }: WebDeps): Route {
+  return {
+    method: 'PUT',
+    path: '/workspaces/:slug/mentor/conversation/read',
+    async handle(ctx) {
+      const member = await requireMember(ctx, authenticator, db);
+      const { lastReadAt } = parseInput(putReadRequestSchema, await readJsonBody(ctx, { maxBytes: LIMITS.webBodyMaxBytes }));
+      const moved = await moveRead(db, member, lastReadAt);
+      if (moved.kind === 'erased') throw personErased();
+      if (moved.kind === 'no-conversation') throw noConversation();
+      const { conversationId, version } = moved;
+      if (version !== null) {
+        changes.publish({ ...member, conversationId, version, turnIds: [], entryIds: [], sealedRunIds: [], read: true });
+      }
+      const conversation = await readConversation(db, member);
+      if (!conversation) throw noConversation();
+      ctx.body = { ...conversation, turns: conversation.turns.map((turn) => withStage(turn, stages)) };
+    },
+  };
+}

@@ -1,0 +1,90 @@
+/**
+ * The entry: the command line, signals, and words for the person at the keyboard. `server.ts` puts the parts together.
+ */
+import { EmbeddedPostgresError } from '../db/embedded/index.ts';
+import { type Config, ConfigError, readConfig } from './config.ts';
+import { StartError } from './database.ts';
+import { createLog, errorKind, type Log } from './kernel/log.ts';
+import { type RunningServer, startServer } from './server.ts';
+
+const HELP = `Heph: a conversation runtime.
+
+  heph            start the server (the same as npm start)
+  heph help       this page
+
+Settings come from the environment; README.md lists them. A bad value is refused at start with what is allowed.
+`;
+
+/** Exit codes: 0 stopped as asked, 1 could not start or lost its database, 2 bad settings or command. */
+async function main(args: readonly string[]): Promise<number> {
+  const [command = 'start'] = args;
+  if (['help', '--help', '-h'].includes(command)) {
+    process.stdout.write(HELP);
+    return 0;
+  }
+  if (command !== 'start' || args.length > 1) {
+    process.stderr.write(`There is no command "${args.join(' ')}".\n\n${HELP}`);
+    return 2;
+  }
+  let config: Config;
+  try {
+    config = readConfig(process.env, process.cwd());
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    process.stderr.write(`Heph cannot start with these settings:\n${error.problems.map((problem) => `  - ${problem}\n`).join('')}`);
+    return 2;
+  }
+  return serve(config, createLog(config.logLevel, { pid: process.pid }));
+}
+
+async function serve(config: Config, log: Log): Promise<number> {
+  for (const name of config.unknownVariables) log.warn('unknown variable ignored', { name });
+  const asked = stopSignal();
+  let server: RunningServer;
+  try {
+    server = await startServer(config, log);
+  } catch (error) {
+    process.stderr.write(`Heph could not start: ${sentence(error)}\n`);
+    if (!isExplained(error)) log.error('start failed', {}, error);
+    return 1;
+  }
+  const { web, agent, ops } = server.ports;
+  log.info('server ready', { port: web, agentPort: agent, opsPort: ops });
+  process.stdout.write(`\n  Heph is ready: http://localhost:${web}\n\n`);
+  if (config.provider === null)
+    process.stdout.write('  The built-in demo model answers. README.md says how to connect a real provider.\n\n');
+  const why = await Promise.race([asked, server.databaseGone.then(() => 'database' as const)]);
+  if (why === 'database') log.error('the embedded PostgreSQL ended', {});
+  else process.stdout.write('  Stopping: running turns are handed on …\n');
+  await server.stop();
+  log.info('server stopped', { why });
+  return why === 'database' ? 1 : 0;
+}
+
+/** Resolves with the first SIGINT or SIGTERM. A second one ends the process at once: the ledger survives that, too. */
+function stopSignal(): Promise<NodeJS.Signals> {
+  return new Promise((resolve) => {
+    const onSignal = (signal: NodeJS.Signals) => {
+      process.on('SIGINT', () => process.exit(130));
+      process.on('SIGTERM', () => process.exit(143));
+      resolve(signal);
+    };
+    process.once('SIGINT', onSignal);
+    process.once('SIGTERM', onSignal);
+  });
+}
+
+function isExplained(error: unknown): boolean {
+  return (
+    error instanceof EmbeddedPostgresError || error instanceof StartError || (error instanceof Error && error.message.includes('HEPH_'))
+  );
+}
+
+function sentence(error: unknown): string {
+  if (isExplained(error)) return (error as Error).message;
+  return `an unexpected error (${errorKind(error)}). The log line above says where.`;
+}
+
+process.exitCode = await main(process.argv.slice(2));
+// Whatever still holds the event loop must not keep a server alive that has said that it stopped.
+process.exit();

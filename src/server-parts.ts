@@ -1,0 +1,161 @@
+/**
+ * Owns: the parts of a server that need a decision or a translation when they are put together (server.ts does that).
+ */
+import { readdirSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Middleware } from 'koa';
+import type { Actors, Attempt, Runtime, SandboxHost } from '../actors/index.ts';
+import { countSlots } from '../db/ledger/slots.ts';
+import { readCapacities } from '../db/ledger/sandboxes.ts';
+import { missingMigrations } from '../db/migrate.ts';
+import type { Database } from '../db/pool.ts';
+import { LocalSandboxHost } from '../sandbox-runner/host/local.ts';
+import type { Config } from './config.ts';
+import type { OpenedDatabase } from './database.ts';
+import { createGateway, createProvider, type Gateway, type ModelConfig, type Provider } from './gateway/index.ts';
+import type { ReadinessPart, SessionFacts } from './http/index.ts';
+import { systemClock } from './kernel/clock.ts';
+import { RuntimeFault } from './kernel/faults.ts';
+import type { Log } from './kernel/log.ts';
+import type { Live } from './live/index.ts';
+
+/** Folder of the built page. */
+export const PAGE_FOLDER = fileURLToPath(new URL('../dist/web', import.meta.url));
+
+/** Bounds of the gateway of one server. */
+const CALL_BOUNDS = { callsMax: 2_000, callsPerRunMax: 4, recheckEveryMs: 1_000, sealWithinMs: 1_000 };
+
+const UNISOLATED_WARNING =
+  'Sandboxes are not isolated on this installation: commands of the assistant run as your user. Use it only on your own machine.';
+
+export interface ServerState {
+  draining: boolean;
+  started: boolean;
+}
+
+/** The actors, for a listener that opens before they exist: until then each call is answered 503. */
+export class RuntimeDoor implements Runtime {
+  actors: Actors | undefined;
+
+  get #open(): Runtime {
+    if (this.actors) return this.actors.runtime;
+    throw new RuntimeFault('BUSY', 'The server is starting. Try again in a moment.', { retry: 'later' });
+  }
+  submitQuestion: Runtime['submitQuestion'] = async (input) => this.#open.submitQuestion(input);
+  stopTurn: Runtime['stopTurn'] = async (member, turnId) => this.#open.stopTurn(member, turnId);
+  claimNext: Runtime['claimNext'] = async (sandbox, waitMs, signal) => this.#open.claimNext(sandbox, waitMs, signal);
+  readContext: Runtime['readContext'] = async (attempt) => this.#open.readContext(attempt);
+  renewLease: Runtime['renewLease'] = async (attempt) => this.#open.renewLease(attempt);
+  publishPartial: Runtime['publishPartial'] = async (attempt, partial) => this.#open.publishPartial(attempt, partial);
+  endTurn: Runtime['endTurn'] = async (attempt, end) => this.#open.endTurn(attempt, end);
+  endRun: Runtime['endRun'] = async (attempt, end) => this.#open.endRun(attempt, end);
+}
+
+export function localHost(config: Config, log: Log, gateway: string): SandboxHost {
+  return new LocalSandboxHost({
+    gateway,
+    runtimeDir: path.join(config.dataDir, 'sandboxes'),
+    warmCount: config.sandboxWarm,
+    // Warm ones wait beside those that serve a conversation.
+    maxRunners: config.sandboxesMax + config.sandboxWarm,
+    bash: config.sandboxAllowUnisolated,
+    log,
+    clock: systemClock,
+  });
+}
+
+export function openGateway(parts: { config: Config; log: Log; db: Database; provider: Provider | undefined; model: ModelConfig }): Gateway {
+  const { config, log, db, model } = parts;
+  const bounds = { firstByteTimeoutMs: config.modelFirstByteMs, idleTimeoutMs: config.modelIdleMs, noContentTimeoutMs: config.modelNoContentMs };
+  const provider = parts.provider ?? createProvider(model, bounds, systemClock);
+  const callBounds = { ...CALL_BOUNDS, unverifiedMaxMs: config.leaseTtlMs };
+  return createGateway({ db, provider, clock: systemClock, log, bounds, callBounds });
+}
+
+/** The agent listener knows the attempt that calls; the gateway asks for its sandbox. */
+export function gatewayMiddleware(gateway: Gateway): Middleware {
+  return (ctx, next) => {
+    ctx.state['sandbox'] = (ctx.state['attempt'] as Attempt).sandbox;
+    return gateway.middleware(ctx, next);
+  };
+}
+
+export function sessionFacts(config: Config): SessionFacts {
+  return {
+    assistantName: config.assistantName,
+    demoModel: () => config.provider === null,
+    warnings: () => (config.sandboxAllowUnisolated ? [UNISOLATED_WARNING] : []),
+    maxFollowUps: config.maxFollowUps,
+  };
+}
+
+interface ReadinessDeps {
+  readonly config: Config;
+  readonly opened: OpenedDatabase;
+  readonly live: Live;
+  readonly state: ServerState;
+}
+
+/** What /readyz tells. A required part that is not ok takes this server out of traffic. */
+export function readinessParts({ config, opened, live, state }: ReadinessDeps): readonly ReadinessPart[] {
+  const { db, hostLock } = opened;
+  return [
+    {
+      name: 'database',
+      required: true,
+      check: async () => {
+        const { total, held, retiring } = await countSlots(db);
+        return { ok: true, why: `answers; ${held} of ${total} slots are held${retiring > 0 ? `, ${retiring} retire` : ''}` };
+      },
+    },
+    {
+      name: 'migrations',
+      required: true,
+      check: async () => {
+        const missing = await missingMigrations(db);
+        return missing.length === 0 ? { ok: true, why: 'current' } : { ok: false, why: `missing: ${missing.join(', ')}. Restart this server.` };
+      },
+    },
+    {
+      name: 'listener',
+      required: false,
+      check: () => (live.listening() ? { ok: true, why: 'hears the other servers' } : { ok: false, why: 'reconnecting; live updates are up to 2 s late' }),
+    },
+    {
+      name: 'host-lock',
+      required: false,
+      check: () => (hostLock.held ? { ok: true, why: 'held' } : { ok: false, why: 'reconnecting; another server may take this one for dead' }),
+    },
+    {
+      name: 'capacity',
+      required: false,
+      check: async () => {
+        const capacities = await readCapacities(db);
+        return capacities.length < 2
+          ? { ok: true, why: `${config.capacityTurns} turns` }
+          : { ok: false, why: `servers disagree: ${capacities.join(', ')}. Give every server the same HEPH_AGENT_CAPACITY_TURNS.` };
+      },
+    },
+    {
+      name: 'sandboxes',
+      required: false,
+      check: () =>
+        config.sandboxAllowUnisolated ? { ok: false, why: UNISOLATED_WARNING } : { ok: true, why: 'bash is refused; read is limited to the context folder' },
+    },
+    {
+      name: 'page',
+      required: false,
+      check: () => (hasPage() ? { ok: true, why: 'built' } : { ok: false, why: 'not built: run npm run build' }),
+    },
+    { name: 'traffic', required: true, check: () => (state.draining ? { ok: false, why: 'this server is stopping' } : { ok: true, why: 'serving' }) },
+  ];
+}
+
+function hasPage(): boolean {
+  try {
+    return readdirSync(PAGE_FOLDER).includes('index.html');
+  } catch {
+    return false;
+  }
+}

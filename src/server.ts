@@ -1,0 +1,161 @@
+/**
+ * Owns: putting one server together and taking it apart in the right order. With main.ts the only place that sees everything.
+ */
+import { type Actors, createActors, failureTexts, type SandboxHost } from '../actors/index.ts';
+import { reconcileSlots } from '../db/ledger/slots.ts';
+import { localMember } from '../db/web/local-member.ts';
+import type { Config } from './config.ts';
+import { buildContext } from './context/build.ts';
+import { LIMITS } from './contract/limits.ts';
+import { type OpenedDatabase, openServerDatabase } from './database.ts';
+import { agentModelOf, type Gateway, type ModelConfig, type Provider } from './gateway/index.ts';
+import { createAgentListener, createOpsListener, createWebListener, type HttpListener, localAuthenticator, requireLoopback } from './http/index.ts';
+import { systemClock } from './kernel/clock.ts';
+import type { Log } from './kernel/log.ts';
+import { createLive, type Live } from './live/index.ts';
+import { createMetrics } from './ops/index.ts';
+import {
+  gatewayMiddleware,
+  localHost,
+  openGateway,
+  PAGE_FOLDER,
+  RuntimeDoor,
+  readinessParts,
+  type ServerState,
+  sessionFacts,
+} from './server-parts.ts';
+
+export interface ServerHooks {
+  /** Instead of local processes; `gateway` is the agent listener's address. */
+  readonly sandboxHost?: (gateway: string) => SandboxHost;
+  /** Instead of the configured provider. */
+  readonly provider?: Provider;
+}
+
+export interface RunningServer {
+  readonly ports: { readonly web: number; readonly agent: number; readonly ops: number };
+  readonly actors: Actors;
+  /** Resolves when the embedded PostgreSQL ended by itself; never without one. */
+  readonly databaseGone: Promise<string>;
+  /** Drains: fails readiness, claims nothing more, hands runs on, answers what was accepted, closes. */
+  stop(): Promise<void>;
+}
+
+const SWEEP_MS = 1_000;
+const CONNECTIONS_MAX = 10_000;
+
+/** Starts a server. Rejects with an Error whose message is a sentence for the person when the person can change the reason. */
+export async function startServer(config: Config, log: Log, hooks: ServerHooks = {}): Promise<RunningServer> {
+  const opened = await openServerDatabase(config, log);
+  try {
+    await reconcileSlots(opened.db, config.capacityTurns);
+    return await assemble({ config, log, opened, hooks });
+  } catch (error) {
+    await opened.close();
+    throw error;
+  }
+}
+
+interface Parts {
+  readonly config: Config;
+  readonly log: Log;
+  readonly opened: OpenedDatabase;
+  readonly hooks: ServerHooks;
+}
+
+/**
+ * Sandboxes need the agent listener's address, the actors need the sandboxes, the listener needs the actors: the listener opens first and
+ * answers 503 until the actors are there.
+ */
+async function assemble({ config, log, opened, hooks }: Parts): Promise<RunningServer> {
+  const { db, url } = opened;
+  const member = await localMember(db, { displayName: config.accountName, timeZone: config.timeZone });
+  const model: ModelConfig = config.provider ?? 'demo';
+  const gateway = openGateway({ config, log, db, provider: hooks.provider, model });
+  const door = new RuntimeDoor();
+  const live = createLive({
+    ...{ db, databaseUrl: url, clock: systemClock, log },
+    activeConversationIds: () => door.actors?.activeConversationIds() ?? [],
+    streamsPerAccountMax: config.streamsPerAccountMax,
+    pingMs: config.streamPingMs,
+  });
+  const agent = createAgentListener({ runtime: door, db, gateway: gatewayMiddleware(gateway), connectionsMax: CONNECTIONS_MAX, log });
+  const agentPort = await agent.start(config.bindHost, config.agentPort);
+  const address = `http://${config.bindHost.includes(':') ? `[${config.bindHost}]` : config.bindHost}:${agentPort}`;
+  const sandboxHost = hooks.sandboxHost?.(address) ?? localHost(config, log, address);
+  const metrics = createMetrics({ db, live, gateway, sandboxHost });
+  const actors = createActors({
+    ...{ db, log, sandboxHost, clock: systemClock, observer: metrics.kernelObserver, changes: live.changes, partials: live.partials },
+    buildContext: (runId) => buildContext(db, runId, { assistantName: config.assistantName, model: agentModelOf(model) }),
+    host: opened.host,
+    texts: failureTexts(config.assistantName),
+    times: { leaseTtlMs: config.leaseTtlMs, deadlineMs: config.turnDeadlineMs, graceMs: LIMITS.stopGraceMs },
+    ...{ maxFollowUps: config.maxFollowUps, sandboxesMax: config.sandboxesMax, sandboxIdleMs: config.sandboxIdleMs, sweepMs: SWEEP_MS },
+  });
+  door.actors = actors;
+  live.changes.onChange((change) => gateway.seal(change.sealedRunIds));
+  live.changes.onRemoteChange((change) => actors.changed(change));
+  const state: ServerState = { draining: false, started: false };
+  const web = createWebListener({
+    ...{ runtime: actors.runtime, db, live: live.hub, stages: live.partials, changes: live.changes, clock: systemClock, log },
+    authenticator: localAuthenticator(member.accountId),
+    session: sessionFacts(config),
+    pageFolder: PAGE_FOLDER,
+    connectionsMax: CONNECTIONS_MAX,
+    observe: metrics.observeRequest,
+  });
+  const ops = createOpsListener({
+    parts: readinessParts({ config, opened, live, state }),
+    started: () => state.started,
+    metrics,
+    actors: () => actors.views(),
+    adminGuard: requireLoopback,
+    connectionsMax: CONNECTIONS_MAX,
+    log,
+  });
+  const opsPort = await ops.start(config.bindHost, config.opsPort);
+  await live.start();
+  const reaped = await actors.reap();
+  if (reaped > 0) log.info('attempts of an earlier boot taken back', { count: reaped });
+  actors.start();
+  const webPort = await web.start(config.bindHost, config.port);
+  state.started = true;
+  const whole = { config, log, opened, actors, live, gateway, sandboxHost, listeners: { web, agent, ops }, state };
+  let stopped: Promise<void> | undefined;
+  const databaseGone = opened.embedded?.exited.then((how) => (state.draining ? new Promise<string>(() => {}) : how)) ?? new Promise<string>(() => {});
+  const ports = { web: webPort, agent: agentPort, ops: opsPort };
+  return { ports, actors, databaseGone, stop: () => (stopped ??= takeApart(whole)) };
+}
+
+interface Whole {
+  readonly config: Config;
+  readonly log: Log;
+  readonly opened: OpenedDatabase;
+  readonly actors: Actors;
+  readonly live: Live;
+  readonly gateway: Gateway;
+  readonly sandboxHost: SandboxHost;
+  readonly listeners: { readonly web: HttpListener; readonly agent: HttpListener; readonly ops: HttpListener };
+  readonly state: ServerState;
+}
+
+/** Streams close with a hint when to come back; a request that was accepted is answered. */
+const LISTENER_GRACE_MS = 3_000;
+
+/**
+ * The order matters: nothing new is claimed, then sandboxes hand their runs on while the agent listener still answers, then people's
+ * requests end, then the actors, then what they wrote to.
+ */
+async function takeApart({ config, log, opened, actors, live, gateway, sandboxHost, listeners, state }: Whole): Promise<void> {
+  state.draining = true;
+  actors.stopClaiming();
+  await sandboxHost.drain(config.shutdownGraceMs);
+  await gateway.drain(LISTENER_GRACE_MS);
+  await live.hub.drain();
+  await Promise.all([listeners.web.stop(LISTENER_GRACE_MS), listeners.agent.stop(LISTENER_GRACE_MS)]);
+  const answered = await actors.drain(LISTENER_GRACE_MS);
+  if (!answered) log.warn('commands were still running at the end of the drain', {});
+  await live.stop();
+  await listeners.ops.stop(LISTENER_GRACE_MS);
+  await opened.close();
+}
