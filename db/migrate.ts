@@ -5,9 +5,7 @@ import { readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { runner } from 'node-pg-migrate';
 import pg from 'pg';
-import { z } from 'zod';
 import { databaseFault } from './faults.ts';
-import { type Executor, sql } from './pool.ts';
 
 const migrationsDir = fileURLToPath(new URL('./migrations', import.meta.url));
 const migrationsTable = 'heph_migration';
@@ -42,11 +40,4 @@ export async function migrate(url: string): Promise<readonly string[]> {
   } finally {
     await client.end().catch(() => {});
   }
-}
-
-/** Names of migrations that this program knows and the database does not have. For readiness. */
-export async function missingMigrations(db: Executor): Promise<readonly string[]> {
-  const rows = await db.any(sql.type(z.object({ name: z.string() }))`select name from heph_migration`);
-  const present = new Set(rows.map(({ name }) => name));
-  return migrationNames().filter((name) => !present.has(name));
 }

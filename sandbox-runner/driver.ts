@@ -27,7 +27,7 @@ const [{ serve }, { warmUp }, { killCommands }] = await Promise.all([
 process.on('exit', killCommands);
 
 const lines = readLines(process.stdin);
-await warmUp();
+protocol.log('debug', 'runner_warm', { answered: await warmUp() });
 protocol.report({ type: 'ready' });
 flushCompileCache();
 const first = await lines.next();

@@ -42,32 +42,45 @@ const ANSWERS: Record<LlmApi, readonly object[]> = {
 
 const silent: Protocol = { report: () => undefined, log: () => undefined };
 
-/** Runs the dummy turns in a folder of their own: a turn empties its folder. A turn that fails costs speed only. */
-export async function warmUp(): Promise<void> {
+/**
+ * Runs the dummy turns in a folder of their own: a turn empties its folder. Returns how many were answered; one that fails costs
+ * speed only.
+ */
+export async function warmUp(): Promise<number> {
   const workDir = await mkdtemp(join(tmpdir(), 'heph-warm-'));
-  for (const api of LLM_APIS) await askDummy(api, workDir);
+  let answered = 0;
+  for (const api of LLM_APIS) answered += (await askDummy(api, workDir)) ? 1 : 0;
   await rm(workDir, { recursive: true, force: true });
+  return answered;
 }
 
-async function askDummy(api: LlmApi, workDir: string): Promise<void> {
+async function askDummy(api: LlmApi, workDir: string): Promise<boolean> {
+  let answered = false;
+  const onRequest = (request: string): void => {
+    answered ||= request.includes('/turn/end') && request.includes('"outcome":"DONE"');
+  };
   // undici must not be called back from within its own call.
-  const connect: buildConnector.connector = (_options, connected) => queueMicrotask(() => connected(null, new MemoryGateway(api) as never));
+  const connect: buildConnector.connector = (_options, connected) =>
+    queueMicrotask(() => connected(null, new MemoryGateway(api, onRequest) as never));
   const transport = { origin: 'http://localhost', dispatcher: new Agent({ connect }) };
   const gateway = new GatewayClient({ transport, credential: 'none', clock: systemClock });
   const run: AgentRun = { id: uuidv7(), kind: 'TURN', epoch: 1, leaseTtlMs: MINUTE_MS, renewEveryMs: MINUTE_MS, deadlineMs: MINUTE_MS };
   const drain = new AbortController().signal;
   await runTurn(run, { gateway, transport, workDir, drain, clock: systemClock, protocol: silent, bash: false, setprivPath: null });
   await transport.dispatcher.close();
+  return answered;
 }
 
 /** The other end of a connection: answers each request with what a gateway would. */
 class MemoryGateway extends Duplex {
   readonly #api: LlmApi;
+  readonly #onRequest: (request: string) => void;
   #received = '';
 
-  constructor(api: LlmApi) {
+  constructor(api: LlmApi, onRequest: (request: string) => void) {
     super();
     this.#api = api;
+    this.#onRequest = onRequest;
   }
 
   // undici asks these of a socket.
@@ -89,6 +102,7 @@ class MemoryGateway extends Duplex {
     const bodyBytes = Number(/\r\ncontent-length: (\d+)/i.exec(this.#received)?.[1] ?? 0);
     if (headEnd >= 0 && this.#received.length >= headEnd + 4 + bodyBytes) {
       const path = this.#received.split(' ', 2)[1] ?? '';
+      this.#onRequest(this.#received);
       this.#received = '';
       this.push(this.#answer(path));
     }

@@ -221,3 +221,8 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>, cw
   );
   return Object.freeze({ ...config, unknownVariables });
 }
+
+/** The environment of this process. The only place that looks at it. */
+export function environment(): Readonly<Record<string, string | undefined>> {
+  return process.env;
+}

@@ -2,7 +2,7 @@
  * The entry: the command line, signals, and words for the person at the keyboard. `server.ts` puts the parts together.
  */
 import { EmbeddedPostgresError } from '../db/embedded/index.ts';
-import { type Config, ConfigError, readConfig } from './config.ts';
+import { type Config, ConfigError, environment, readConfig } from './config.ts';
 import { StartError } from './database.ts';
 import { createLog, errorKind, type Log } from './kernel/log.ts';
 import { type RunningServer, startServer } from './server.ts';
@@ -28,13 +28,13 @@ async function main(args: readonly string[]): Promise<number> {
   }
   let config: Config;
   try {
-    config = readConfig(process.env, process.cwd());
+    config = readConfig(environment(), process.cwd());
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     process.stderr.write(`Heph cannot start with these settings:\n${error.problems.map((problem) => `  - ${problem}\n`).join('')}`);
     return 2;
   }
-  return serve(config, createLog(config.logLevel, { pid: process.pid }));
+  return serve(config, createLog(config.logLevel));
 }
 
 async function serve(config: Config, log: Log): Promise<number> {

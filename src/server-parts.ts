@@ -1,14 +1,13 @@
 /**
  * Owns: the parts of a server that need a decision or a translation when they are put together (server.ts does that).
  */
-import { readdirSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Middleware } from 'koa';
 import type { Actors, Attempt, Runtime, SandboxHost } from '../actors/index.ts';
 import { countSlots } from '../db/ledger/slots.ts';
-import { readCapacities } from '../db/ledger/sandboxes.ts';
-import { missingMigrations } from '../db/migrate.ts';
+import { migrationNames } from '../db/migrate.ts';
 import type { Database } from '../db/pool.ts';
 import { LocalSandboxHost } from '../sandbox-runner/host/local.ts';
 import type { Config } from './config.ts';
@@ -19,12 +18,16 @@ import { systemClock } from './kernel/clock.ts';
 import { RuntimeFault } from './kernel/faults.ts';
 import type { Log } from './kernel/log.ts';
 import type { Live } from './live/index.ts';
+import { capacityPart, databasePart, drainingPart, type GaugeSources, listeningPart, migrationsPart, notePart } from './ops/index.ts';
 
 /** Folder of the built page. */
 export const PAGE_FOLDER = fileURLToPath(new URL('../dist/web', import.meta.url));
 
 /** Bounds of the gateway of one server. */
 const CALL_BOUNDS = { callsMax: 2_000, callsPerRunMax: 4, recheckEveryMs: 1_000, sealWithinMs: 1_000 };
+
+/** More actors than this are not told apart in one scrape. */
+const ACTORS_PER_SCRAPE_MAX = 100_000;
 
 const UNISOLATED_WARNING =
   'Sandboxes are not isolated on this installation: commands of the assistant run as your user. Use it only on your own machine.';
@@ -65,9 +68,19 @@ export function localHost(config: Config, log: Log, gateway: string): SandboxHos
   });
 }
 
-export function openGateway(parts: { config: Config; log: Log; db: Database; provider: Provider | undefined; model: ModelConfig }): Gateway {
+export function openGateway(parts: {
+  config: Config;
+  log: Log;
+  db: Database;
+  provider: Provider | undefined;
+  model: ModelConfig;
+}): Gateway {
   const { config, log, db, model } = parts;
-  const bounds = { firstByteTimeoutMs: config.modelFirstByteMs, idleTimeoutMs: config.modelIdleMs, noContentTimeoutMs: config.modelNoContentMs };
+  const bounds = {
+    firstByteTimeoutMs: config.modelFirstByteMs,
+    idleTimeoutMs: config.modelIdleMs,
+    noContentTimeoutMs: config.modelNoContentMs,
+  };
   const provider = parts.provider ?? createProvider(model, bounds, systemClock);
   const callBounds = { ...CALL_BOUNDS, unverifiedMaxMs: config.leaseTtlMs };
   return createGateway({ db, provider, clock: systemClock, log, bounds, callBounds });
@@ -101,61 +114,43 @@ interface ReadinessDeps {
 export function readinessParts({ config, opened, live, state }: ReadinessDeps): readonly ReadinessPart[] {
   const { db, hostLock } = opened;
   return [
-    {
-      name: 'database',
-      required: true,
-      check: async () => {
-        const { total, held, retiring } = await countSlots(db);
-        return { ok: true, why: `answers; ${held} of ${total} slots are held${retiring > 0 ? `, ${retiring} retire` : ''}` };
-      },
-    },
-    {
-      name: 'migrations',
-      required: true,
-      check: async () => {
-        const missing = await missingMigrations(db);
-        return missing.length === 0 ? { ok: true, why: 'current' } : { ok: false, why: `missing: ${missing.join(', ')}. Restart this server.` };
-      },
-    },
-    {
-      name: 'listener',
-      required: false,
-      check: () => (live.listening() ? { ok: true, why: 'hears the other servers' } : { ok: false, why: 'reconnecting; live updates are up to 2 s late' }),
-    },
-    {
-      name: 'host-lock',
-      required: false,
-      check: () => (hostLock.held ? { ok: true, why: 'held' } : { ok: false, why: 'reconnecting; another server may take this one for dead' }),
-    },
-    {
-      name: 'capacity',
-      required: false,
-      check: async () => {
-        const capacities = await readCapacities(db);
-        return capacities.length < 2
-          ? { ok: true, why: `${config.capacityTurns} turns` }
-          : { ok: false, why: `servers disagree: ${capacities.join(', ')}. Give every server the same HEPH_AGENT_CAPACITY_TURNS.` };
-      },
-    },
-    {
-      name: 'sandboxes',
-      required: false,
-      check: () =>
-        config.sandboxAllowUnisolated ? { ok: false, why: UNISOLATED_WARNING } : { ok: true, why: 'bash is refused; read is limited to the context folder' },
-    },
-    {
-      name: 'page',
-      required: false,
-      check: () => (hasPage() ? { ok: true, why: 'built' } : { ok: false, why: 'not built: run npm run build' }),
-    },
-    { name: 'traffic', required: true, check: () => (state.draining ? { ok: false, why: 'this server is stopping' } : { ok: true, why: 'serving' }) },
+    databasePart(db),
+    migrationsPart(db, migrationNames()),
+    drainingPart(() => state.draining),
+    listeningPart(() => live.listening()),
+    capacityPart(db, config.capacityTurns),
+    notePart('host-lock', () => ({
+      warning: hostLock.held ? null : 'The session lock was lost and is being taken again. Another server may take this one for dead.',
+      why: 'held',
+    })),
+    notePart('sandboxes', () => ({
+      warning: config.sandboxAllowUnisolated ? UNISOLATED_WARNING : null,
+      why: 'bash is refused; read is limited to the context folder',
+    })),
+    notePart('page', () => ({ warning: hasPage() ? null : 'The page is not built: run npm run build.', why: 'built' })),
   ];
 }
 
+/** Where the gauges of a scrape come from. */
+export function gaugeSources(parts: {
+  db: Database;
+  actors: Actors;
+  sandboxHost: SandboxHost;
+  live: Live;
+  gateway: Gateway;
+}): GaugeSources {
+  const { db, actors, sandboxHost, live, gateway } = parts;
+  return {
+    actors: () => actors.views(ACTORS_PER_SCRAPE_MAX),
+    runners: () => sandboxHost.list(),
+    database: () => db.usage(),
+    slots: () => countSlots(db),
+    streams: () => live.hub.streams,
+    partials: () => live.partials.size,
+    modelCalls: () => gateway.stats(),
+  };
+}
+
 function hasPage(): boolean {
-  try {
-    return readdirSync(PAGE_FOLDER).includes('index.html');
-  } catch {
-    return false;
-  }
+  return existsSync(path.join(PAGE_FOLDER, 'index.html'));
 }

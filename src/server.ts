@@ -9,13 +9,21 @@ import { buildContext } from './context/build.ts';
 import { LIMITS } from './contract/limits.ts';
 import { type OpenedDatabase, openServerDatabase } from './database.ts';
 import { agentModelOf, type Gateway, type ModelConfig, type Provider } from './gateway/index.ts';
-import { createAgentListener, createOpsListener, createWebListener, type HttpListener, localAuthenticator, requireLoopback } from './http/index.ts';
+import {
+  createAgentListener,
+  createOpsListener,
+  createWebListener,
+  type HttpListener,
+  localAuthenticator,
+  requireLoopback,
+} from './http/index.ts';
 import { systemClock } from './kernel/clock.ts';
 import type { Log } from './kernel/log.ts';
 import { createLive, type Live } from './live/index.ts';
 import { createMetrics } from './ops/index.ts';
 import {
   gatewayMiddleware,
+  gaugeSources,
   localHost,
   openGateway,
   PAGE_FOLDER,
@@ -73,17 +81,24 @@ async function assemble({ config, log, opened, hooks }: Parts): Promise<RunningS
   const model: ModelConfig = config.provider ?? 'demo';
   const gateway = openGateway({ config, log, db, provider: hooks.provider, model });
   const door = new RuntimeDoor();
+  const metrics = createMetrics();
   const live = createLive({
     ...{ db, databaseUrl: url, clock: systemClock, log },
     activeConversationIds: () => door.actors?.activeConversationIds() ?? [],
     streamsPerAccountMax: config.streamsPerAccountMax,
     pingMs: config.streamPingMs,
   });
-  const agent = createAgentListener({ runtime: door, db, gateway: gatewayMiddleware(gateway), connectionsMax: CONNECTIONS_MAX, log });
+  const agent = createAgentListener({
+    runtime: door,
+    db,
+    gateway: gatewayMiddleware(gateway),
+    connectionsMax: CONNECTIONS_MAX,
+    log,
+    observe: metrics.requestObserver('agent'),
+  });
   const agentPort = await agent.start(config.bindHost, config.agentPort);
   const address = `http://${config.bindHost.includes(':') ? `[${config.bindHost}]` : config.bindHost}:${agentPort}`;
   const sandboxHost = hooks.sandboxHost?.(address) ?? localHost(config, log, address);
-  const metrics = createMetrics({ db, live, gateway, sandboxHost });
   const actors = createActors({
     ...{ db, log, sandboxHost, clock: systemClock, observer: metrics.kernelObserver, changes: live.changes, partials: live.partials },
     buildContext: (runId) => buildContext(db, runId, { assistantName: config.assistantName, model: agentModelOf(model) }),
@@ -93,6 +108,7 @@ async function assemble({ config, log, opened, hooks }: Parts): Promise<RunningS
     ...{ maxFollowUps: config.maxFollowUps, sandboxesMax: config.sandboxesMax, sandboxIdleMs: config.sandboxIdleMs, sweepMs: SWEEP_MS },
   });
   door.actors = actors;
+  metrics.watch(gaugeSources({ db, actors, sandboxHost, live, gateway }));
   live.changes.onChange((change) => gateway.seal(change.sealedRunIds));
   live.changes.onRemoteChange((change) => actors.changed(change));
   const state: ServerState = { draining: false, started: false };
@@ -102,7 +118,7 @@ async function assemble({ config, log, opened, hooks }: Parts): Promise<RunningS
     session: sessionFacts(config),
     pageFolder: PAGE_FOLDER,
     connectionsMax: CONNECTIONS_MAX,
-    observe: metrics.observeRequest,
+    observe: metrics.requestObserver('web'),
   });
   const ops = createOpsListener({
     parts: readinessParts({ config, opened, live, state }),
@@ -122,7 +138,8 @@ async function assemble({ config, log, opened, hooks }: Parts): Promise<RunningS
   state.started = true;
   const whole = { config, log, opened, actors, live, gateway, sandboxHost, listeners: { web, agent, ops }, state };
   let stopped: Promise<void> | undefined;
-  const databaseGone = opened.embedded?.exited.then((how) => (state.draining ? new Promise<string>(() => {}) : how)) ?? new Promise<string>(() => {});
+  const databaseGone =
+    opened.embedded?.exited.then((how) => (state.draining ? new Promise<string>(() => {}) : how)) ?? new Promise<string>(() => {});
   const ports = { web: webPort, agent: agentPort, ops: opsPort };
   return { ports, actors, databaseGone, stop: () => (stopped ??= takeApart(whole)) };
 }

@@ -155,11 +155,3 @@ export async function uncalledClaim(
     where r.sandbox_id = ${sandboxId} and r.state = 'LEASED' and r.called_at is null and r.lease_until > clock_timestamp()`);
   return row && { runId: row.run_id as RunId, epoch: row.epoch, leaseTtlMs: row.lease_ms, deadlineMs: row.deadline_ms };
 }
-
-const capacityRow = z.object({ capacity_turns: z.number() });
-
-/** The different capacities that living hosts were told. More than one: the servers disagree. */
-export async function readCapacities(db: Executor): Promise<readonly number[]> {
-  const rows = await db.any(sql.type(capacityRow)`select distinct capacity_turns from sandbox_host where ended_at is null order by 1`);
-  return rows.map((row) => row.capacity_turns);
-}

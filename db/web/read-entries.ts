@@ -3,7 +3,6 @@
  * Tool results, system entries, summaries and edits are never shown.
  */
 import { z } from 'zod';
-import { surfaceSchema } from '../../src/contract/common.ts';
 import type { Entry, EntryPage } from '../../src/contract/web.ts';
 import type { AccountId, ConversationId, WorkspaceId } from '../../src/kernel/ids.ts';
 import { type Executor, sql } from '../pool.ts';
@@ -23,7 +22,7 @@ const entryRow = z.object({
   seq: z.number(),
   turn_id: z.string().nullable(),
   kind: z.enum(['QUESTION', 'ANSWER', 'DIGEST']),
-  surface: surfaceSchema,
+  surface: z.enum(['app', 'slack']),
   text: z.string().nullable(),
   created_at: z.string(),
   erased_at: z.string().nullable(),

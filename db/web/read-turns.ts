@@ -5,7 +5,6 @@
  * Does not own: the stage (partial answers are in memory; it is null here) or who may see a turn: callers compare the owner.
  */
 import { z } from 'zod';
-import { turnStatusSchema } from '../../src/contract/common.ts';
 import type { Turn } from '../../src/contract/web.ts';
 import type { AccountId, TurnId, WorkspaceId } from '../../src/kernel/ids.ts';
 import { type Executor, sql } from '../pool.ts';
@@ -23,7 +22,7 @@ const turnRow = z.object({
   conversation_id: z.string(),
   question_entry_id: z.string(),
   request_id: z.string(),
-  status: turnStatusSchema,
+  status: z.enum(['QUEUED', 'RUNNING', 'DONE', 'STOPPED', 'FAILED']),
   attempt: z.number(),
   error_code: z.string().nullable(),
   error_text: z.string().nullable(),

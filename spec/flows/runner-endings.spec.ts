@@ -5,7 +5,7 @@
 import type { ServerResponse } from 'node:http';
 import { expect } from 'chai';
 import type { PartialRequest } from '../../src/contract/agent.ts';
-import { openai, openStream, streamTool, streamWords, tarOf, wordsIn } from '../support/agent-scripts.ts';
+import { openai, openStream, storedTurn, streamTool, streamWords, tarOf, wordsIn } from '../support/agent-scripts.ts';
 import { type FakeAgentServer, problem, reply } from '../support/fake-agent-server.ts';
 import { RunnerRig } from '../support/runner-rig.ts';
 
@@ -53,7 +53,10 @@ describe('a runner ends turns', () => {
 
     it('reaches a command that runs, and leaves no call without its result and no empty message', async () => {
       fake.on('model', (_call, response) => streamTool(response, 'bash', { command: 'echo begun; exec sleep 1000' }));
-      fake.on('turn/partial', (_call, response) => reply(response, 200, fake.named('model').length > 0 ? { stop: 'developer' } : {}));
+      // Nothing is new in the third report: it only asks.
+      fake.on('turn/partial', (_call, response) =>
+        reply(response, 200, fake.named('turn/partial').length > 2 ? { stop: 'developer' } : {}),
+      );
       fake.giveRun();
       const end = await fake.end();
       expect(end.outcome).to.equal('STOPPED');
@@ -179,6 +182,24 @@ describe('a runner ends turns', () => {
         ['FAILED', 'STALLED'],
       ]);
       expect(fake.named('model')).to.have.length(2);
+    });
+
+    it('that finds the conversation too long makes Pi shorten it once and go on; the end carries the summary', async () => {
+      const words = 'A long story about practices. '.repeat(4_000);
+      const entries = [1, 2, 3].flatMap((turn) => storedTurn(turn, words));
+      fake.on('model', (_call, response) => {
+        const nth = fake.named('model').length;
+        if (nth === 1)
+          reply(response, 400, { error: { code: 'context_length_exceeded', message: 'maximum context length is 32768 tokens' } });
+        else streamWords(response, [nth === 2 ? '## Goal: a summary of the conversation so far' : 'Shorter now.']);
+      });
+      fake.giveRun({ entries });
+      const end = await fake.end();
+      expect([end.outcome, ...wordsIn(end.entries, 'assistant')]).to.deep.equal(['DONE', 'Shorter now.']);
+      expect(end.entries.map((entry) => entry.type))
+        .to.include('compaction')
+        .and.not.to.include('context_edit');
+      expect(JSON.stringify(fake.named('model').at(-1)?.body)).to.include('a summary of the conversation so far');
     });
 
     it('without any words is a failed turn, and so is a model that calls tools for ever', async () => {

@@ -35,15 +35,18 @@ describe('a runner', () => {
   function startDriver() {
     const child = spawn(process.execPath, [DRIVER, '--compile-cache', join(rig.runtimeDir, 'compile-cache')], { env: {} });
     const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+    const logged: RunnerReport[] = [];
     const report = async (): Promise<RunnerReport> => {
       const { value } = await lines.next();
       const parsed = runnerReportSchema.parse(JSON.parse(String(value)));
-      return parsed.type === 'log' ? report() : parsed;
+      if (parsed.type !== 'log') return parsed;
+      logged.push(parsed);
+      return report();
     };
     const workDir = mkdtempSync(join(rig.runtimeDir, 'd-'));
     const assign = () =>
       child.stdin.write(`${JSON.stringify({ gateway: server.gateway, credential: 'c', conversationId: uuidv7(), bash: true, workDir })}\n`);
-    return { child, report, assign, workDir };
+    return { child, report, assign, workDir, logged };
   }
   async function exitOf(child: ChildProcess): Promise<number | null> {
     if (child.exitCode === null) await once(child, 'exit');
@@ -51,8 +54,11 @@ describe('a runner', () => {
   }
 
   it('is ready before it has a conversation, and says what it does in its protocol', async () => {
-    const { child, report, assign } = startDriver();
+    const { child, report, assign, logged } = startDriver();
     expect(await report()).to.deep.equal({ type: 'ready' });
+    expect(logged, 'a dummy turn of each API was answered').to.deep.equal([
+      { type: 'log', level: 'debug', event: 'runner_warm', fields: { answered: 3 } },
+    ]);
     assign();
     expect(await report()).to.deep.equal({ type: 'idle' });
     const { run } = server.giveRun({}, { epoch: 2 });

@@ -10,6 +10,7 @@ import type { PartialRequest, PiEntry } from '../../src/contract/agent.ts';
 import {
   openai,
   openStream,
+  storedTurn,
   streamAnthropic,
   streamResponses,
   streamTool,
@@ -36,38 +37,7 @@ describe('a runner answers turns', () => {
   after(() => rig.close());
 
   describe('what the model and the ledger get', () => {
-    const HISTORY = [
-      {
-        type: 'message',
-        id: 'q1',
-        parentId: null,
-        timestamp: '2026-10-08T07:00:00.000Z',
-        message: { role: 'user', content: 'Who are you?', timestamp: 1 },
-      },
-      {
-        type: 'message',
-        id: 'a1',
-        parentId: 'q1',
-        timestamp: '2026-10-08T07:00:01.000Z',
-        message: {
-          role: 'assistant',
-          content: [{ type: 'text', text: 'Hephaestus.' }],
-          api: 'openai-completions',
-          provider: 'heph',
-          model: 'everyday',
-          stopReason: 'stop',
-          timestamp: 2,
-          usage: {
-            input: 1,
-            output: 1,
-            cacheRead: 0,
-            cacheWrite: 0,
-            totalTokens: 2,
-            cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 },
-          },
-        },
-      },
-    ] as PiEntry[];
+    const HISTORY = storedTurn(1, 'Hephaestus.');
 
     it('an OpenAI-compatible model sees system prompt, tools, history, question and situation, in this order', async () => {
       const { context, run } = fake.giveRun({ entries: HISTORY });
@@ -77,7 +47,7 @@ describe('a runner answers turns', () => {
       expect(call.headers).to.include({ authorization: 'Bearer the-credential', 'x-agent-run': run.id, 'x-agent-epoch': '1' });
       expect(transcriptOf(call)).to.deep.equal([
         { role: 'system', text: context.systemPrompt },
-        { role: 'user', text: 'Who are you?' },
+        { role: 'user', text: 'Question 1?' },
         { role: 'assistant', text: 'Hephaestus.' },
         { role: 'user', text: context.prompt },
         { role: 'user', text: context.situation },
@@ -130,7 +100,7 @@ describe('a runner answers turns', () => {
       };
       expect(system.map((block) => block.text)).to.deep.equal([context.systemPrompt]);
       expect(transcriptOf(call).map((message) => message.text)).to.deep.equal([
-        'Who are you?',
+        'Question 1?',
         'Hephaestus.',
         context.prompt,
         context.situation,

@@ -87,6 +87,35 @@ export function streamResponses(response: ServerResponse, words: readonly string
   response.end();
 }
 
+/** Question and answer of an earlier turn as the ledger gives them; turns count from 1 and follow one another. */
+export function storedTurn(turn: number, answer: string): PiEntry[] {
+  const timestamp = new Date(Date.UTC(2026, 9, 8, 7, turn)).toISOString();
+  const usage = {
+    input: 1,
+    output: 1,
+    cacheRead: 0,
+    cacheWrite: 0,
+    totalTokens: 2,
+    cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 },
+  };
+  const question = { role: 'user', content: `Question ${turn}?`, timestamp: turn };
+  const content = [{ type: 'text', text: answer }];
+  const answered = {
+    role: 'assistant',
+    content,
+    api: 'openai-completions',
+    provider: 'heph',
+    model: 'everyday',
+    stopReason: 'stop',
+    timestamp: turn,
+    usage,
+  };
+  return [
+    { type: 'message', id: `q${turn}`, parentId: turn === 1 ? null : `a${turn - 1}`, timestamp, message: question },
+    { type: 'message', id: `a${turn}`, parentId: `q${turn}`, timestamp, message: answered },
+  ];
+}
+
 /** What the model was told, in order: role and words of each message of a request in either format. */
 export function transcriptOf(call: { readonly body: unknown }): { readonly role: string; readonly text: string }[] {
   const { messages } = call.body as { messages: { role: string; content: unknown }[] };

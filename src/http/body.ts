@@ -52,7 +52,11 @@ function collect(request: IncomingMessage, maxBytes: number): Promise<Buffer | n
     const take = (chunk: Buffer) => {
       size += chunk.length;
       chunks.push(chunk);
-      if (size > maxBytes) settle(() => resolve((request.pause(), null)));
+      if (size > maxBytes) settle(refuse);
+    };
+    const refuse = () => {
+      request.pause();
+      resolve(null);
     };
     const whole = () => settle(() => resolve(Buffer.concat(chunks, size)));
     const cut = () => settle(() => reject(new RuntimeFault('BAD_REQUEST', 'The connection was closed before the whole body arrived.')));

@@ -2,8 +2,8 @@
  * Owns: checking what a client sent against a schema of the contract.
  */
 import type { z } from 'zod';
-import { isUuid, type Id } from '../kernel/ids.ts';
 import { type FaultCode, RuntimeFault } from '../kernel/faults.ts';
+import { type Id, isUuid } from '../kernel/ids.ts';
 
 /** One member that was refused; `path` is dotted, empty for the whole. Names and kinds only, never values. */
 export interface InputError {

@@ -4,7 +4,7 @@
 import { OpenAPIRegistry, OpenApiGeneratorV31, zodToOpenAPIRegistry } from '@asteasolutions/zod-to-openapi';
 import { z } from 'zod';
 import { idSchema, problemSchema } from '../contract/common.ts';
-import { partialSchema, readSchema, snapshotSchema, STREAM_EVENTS } from '../contract/events.ts';
+import { partialSchema, readSchema, STREAM_EVENTS, snapshotSchema } from '../contract/events.ts';
 import { LIMITS } from '../contract/limits.ts';
 import {
   conversationSchema,
@@ -59,7 +59,13 @@ const BODY_FAULTS: readonly FaultCode[] = ['BAD_REQUEST', 'BAD_JSON', 'BODY_TOO_
 
 const pageQuery = z.object({
   before: z.number().int().min(1).optional().meta({ description: 'Only entries with a smaller seq: `nextBefore` of the page before.' }),
-  limit: z.number().int().min(1).max(LIMITS.pageMaxEntries).optional().meta({ description: `Default ${LIMITS.pageDefaultEntries}.` }),
+  limit: z
+    .number()
+    .int()
+    .min(1)
+    .max(LIMITS.pageMaxEntries)
+    .optional()
+    .meta({ description: `Default ${LIMITS.pageDefaultEntries}.` }),
 });
 
 const eventText = Object.keys(STREAM_EVENTS).join(', ');
@@ -78,7 +84,15 @@ const OPERATIONS: readonly Operation[] = [
     answer: { description: 'The question and its turn.', schema: questionResponseSchema },
     faults: [
       ...BODY_FAULTS,
-      ...(['TEXT_EMPTY', 'TEXT_TOO_LONG', 'REQUEST_ID_REUSED', 'FOLLOW_UPS_FULL', 'CONVERSATION_NOT_FOUND', 'PERSON_ERASED', 'DRAINING'] as const),
+      ...([
+        'TEXT_EMPTY',
+        'TEXT_TOO_LONG',
+        'REQUEST_ID_REUSED',
+        'FOLLOW_UPS_FULL',
+        'CONVERSATION_NOT_FOUND',
+        'PERSON_ERASED',
+        'DRAINING',
+      ] as const),
     ],
   },
   {

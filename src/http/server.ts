@@ -5,8 +5,8 @@
 import http from 'node:http';
 import type net from 'node:net';
 import type { AddressInfo } from 'node:net';
-import { uuidv7 } from '../kernel/ids.ts';
 import { RuntimeFault } from '../kernel/faults.ts';
+import { uuidv7 } from '../kernel/ids.ts';
 import { toProblem } from './problem.ts';
 
 export interface HttpListener {

@@ -127,7 +127,10 @@ export class SseChannel implements EventSink {
   #flush(): void {
     if (this.#writing || this.#closed) return;
     const next = this.#queue.shift();
-    if (!next) return this.#drained();
+    if (!next) {
+      this.#drained();
+      return;
+    }
     this.#queuedBytes -= next.bytes;
     this.#writing = true;
     this.#writingSinceMs = this.#clock.monotonicMs();

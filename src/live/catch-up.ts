@@ -3,8 +3,9 @@
  * a hole is cured by a snapshot for the streams and a word to the actors.
  * A word may still be under way when the rows already show its change, so a hole counts only after a moment's grace.
  */
-import type { Database } from '../../db/pool.ts';
+
 import { type ConversationVersion, readVersions } from '../../db/live/read-versions.ts';
+import type { Database } from '../../db/pool.ts';
 import { type Clock, pause, type Timer } from '../kernel/clock.ts';
 import type { ConversationId } from '../kernel/ids.ts';
 import type { Log } from '../kernel/log.ts';

@@ -2,8 +2,9 @@
  * Owns: the path of a change: to this server at once, to the others in the next batch. Words carry ids and versions only.
  * Does not own: what is done about a change (the hub, the actors, the gateway) or a change that was lost (catch-up.ts).
  */
-import type { Message } from '../../db/live/payloads.ts';
+
 import type { ChangeSink } from '../../actors/index.ts';
+import type { Message } from '../../db/live/payloads.ts';
 import type { Change } from '../contract/changes.ts';
 import type { Log } from '../kernel/log.ts';
 import { mergeChanges, packChanges, sinceOf, unpackChanges } from './change-wire.ts';

@@ -3,8 +3,9 @@
  * Does not own: what is read and sent after a change (pump.ts), HTTP (src/http).
  * rule: R16 (membership is asked before each ping and each partial too: one statement for all accounts concerned)
  */
-import type { Database } from '../../db/pool.ts';
+
 import { readWaitingTurns } from '../../db/live/waiting-turns.ts';
+import type { Database } from '../../db/pool.ts';
 import { activeMembers, type MemberKey } from '../../db/web/membership.ts';
 import type { Change } from '../contract/changes.ts';
 import type { Clock, Timer } from '../kernel/clock.ts';

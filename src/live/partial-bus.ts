@@ -4,8 +4,9 @@
  * servers that came later. A server that missed the beginning shows the stage until then; it never asks.
  * Limits: `partialMaxChars` per turn, `bytesMax` for all (the least recently changed goes first), `ageMaxMs` without a word.
  */
-import type { Message } from '../../db/live/payloads.ts';
+
 import type { AttemptPartial, PartialSink } from '../../actors/index.ts';
+import type { Message } from '../../db/live/payloads.ts';
 import type { Clock, Timer } from '../kernel/clock.ts';
 import type { ConversationId, TurnId } from '../kernel/ids.ts';
 import { PartialText } from './partial-text.ts';
@@ -112,7 +113,10 @@ export class PartialBus implements PartialSink, PeerSource {
   receive(payload: string): void {
     const letter = unpackPartial(payload, this.#options.serverId);
     if (!letter) return;
-    if (letter.e === null) return this.forget(letter.t);
+    if (letter.e === null) {
+      this.forget(letter.t);
+      return;
+    }
     const held = this.#hold({ workspaceId: letter.w, accountId: letter.a, conversationId: letter.c, turnId: letter.t });
     const report = { epoch: letter.e, offset: letter.o, text: letter.x, stage: letter.g, full: letter.f === true };
     this.#fold(held, report);

@@ -46,8 +46,8 @@ export class PeerPost {
   /** Some source has words. */
   wake(): void {
     if (this.#closed) return;
-    if (this.#sending) this.#again = true;
-    else this.#schedule();
+    if (this.#sending === undefined) this.#schedule();
+    else this.#again = true;
   }
 
   /** Sends what is left, once, and sends no more. */

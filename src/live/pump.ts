@@ -141,13 +141,18 @@ export class Pump {
       conversations: byOwner(conversations),
       entries: byOwner(entries.map(({ entry, ...owner }) => ({ ...owner, json: JSON.stringify(entry) }))),
       turns: byOwner(turns),
-      marks: byOwner(marks.map(({ conversationId, lastReadAt, ...owner }) => ({ ...owner, json: JSON.stringify({ conversationId, lastReadAt }) }))),
+      marks: byOwner(
+        marks.map(({ conversationId, lastReadAt, ...owner }) => ({ ...owner, json: JSON.stringify({ conversationId, lastReadAt }) })),
+      ),
       members: new Set(members.map(keyOf)),
     };
   }
 
   #send(audience: Audience, work: Work, reads: Reads): void {
-    if (!reads.members.has(audience.key)) return this.#options.dismiss(audience);
+    if (!reads.members.has(audience.key)) {
+      this.#options.dismiss(audience);
+      return;
+    }
     audience.failures = 0;
     if (work.snapshotFor.length > 0) this.#sendSnapshot(audience, work, reads.conversations.get(audience.key) ?? []);
     for (const { json } of reads.entries.get(audience.key) ?? []) for (const stream of audience.streams) stream.send('entry', json);
@@ -158,7 +163,10 @@ export class Pump {
   #sendSnapshot(audience: Audience, work: Work, rows: readonly OwnedConversation[]): void {
     const { book, partials } = this.#options;
     for (const { conversation, version } of rows) book.begin(conversation.id, version);
-    const conversations = rows.map(({ conversation }) => ({ ...conversation, turns: conversation.turns.map((turn) => this.#withStage(turn)) }));
+    const conversations = rows.map(({ conversation }) => ({
+      ...conversation,
+      turns: conversation.turns.map((turn) => this.#withStage(turn)),
+    }));
     const running = new Set(conversations.flatMap(({ turns }) => turns.filter(({ status }) => status === 'RUNNING').map(({ id }) => id)));
     const { workspaceId, accountId } = audience.member;
     const shown = partials.of(workspaceId, accountId).filter(({ turnId }) => running.has(turnId));

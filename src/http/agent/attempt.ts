@@ -35,7 +35,8 @@ export async function requireAttempt(ctx: Koa.Context, db: Database): Promise<At
   const epoch = ctx.get(AGENT_EPOCH_HEADER);
   const inPath = param(ctx, 'runId') ?? runId;
   const sandbox = await requireSandbox(ctx, db, isUuid(runId) ? (runId as RunId) : null);
-  if (!isUuid(runId) || runId !== inPath) throw new InputFault([{ path: AGENT_RUN_HEADER, message: 'must be the id of the run in the path' }]);
+  if (!isUuid(runId) || runId !== inPath)
+    throw new InputFault([{ path: AGENT_RUN_HEADER, message: 'must be the id of the run in the path' }]);
   if (!EPOCH.test(epoch)) throw new InputFault([{ path: AGENT_EPOCH_HEADER, message: 'must be the epoch of the claim, a whole number' }]);
   return { sandbox, runId: runId as RunId, epoch: Number(epoch) };
 }

@@ -18,7 +18,7 @@ import { postTurnEnd } from './post-turn-end.ts';
 export interface AgentListenerOptions {
   readonly runtime: Runtime;
   readonly db: Database;
-  /** Answers everything under `/internal/llm/`; `ctx.state.attempt` is the attempt that calls (an `Attempt` of actors/index.ts). */
+  /** Answers what is under `/internal/llm/`. `ctx.state` has the calling `attempt` and its `sandbox` (types of actors/index.ts). */
   readonly gateway: Koa.Middleware;
   readonly connectionsMax: number;
   readonly log: Log;
@@ -31,14 +31,7 @@ const IDLE_TIMEOUT_MS = 600_000;
 
 /** Every route of the agent wire, except model calls. */
 export function agentRoutes(options: Pick<AgentListenerOptions, 'runtime' | 'db'> & { stopping: AbortSignal }): readonly Route[] {
-  return [
-    postNext(options),
-    getContext(options),
-    postLease(options),
-    postPartial(options),
-    postTurnEnd(options),
-    postRunEnd(options),
-  ];
+  return [postNext(options), getContext(options), postLease(options), postPartial(options), postTurnEnd(options), postRunEnd(options)];
 }
 
 function nothingHere(ctx: Koa.Context): void {
@@ -56,10 +49,17 @@ export function createAgentListener(options: AgentListenerOptions): HttpListener
     otherwise: async (ctx) => {
       if (!ctx.path.startsWith(MODEL_CALLS)) return nothingHere(ctx);
       ctx.state['route'] = `${MODEL_CALLS}*`;
-      ctx.state['attempt'] = await requireAttempt(ctx, db);
+      const attempt = await requireAttempt(ctx, db);
+      Object.assign(ctx.state, { attempt, sandbox: attempt.sandbox });
       await gateway(ctx, async () => nothingHere(ctx));
     },
   });
   const onStop = () => stop.abort();
-  return createServer({ callback: app.callback(), portVariable: 'HEPH_AGENT_PORT', connectionsMax, idleTimeoutMs: IDLE_TIMEOUT_MS, onStop });
+  return createServer({
+    callback: app.callback(),
+    portVariable: 'HEPH_AGENT_PORT',
+    connectionsMax,
+    idleTimeoutMs: IDLE_TIMEOUT_MS,
+    onStop,
+  });
 }

@@ -16,7 +16,11 @@ export interface RunDeps {
 }
 
 /** A route under `/internal/agent/runs/{runId}`. */
-export function runRoute(at: Pick<Route, 'method'> & { name: string }, db: Database, serve: (ctx: Koa.Context, attempt: Attempt) => Promise<void>): Route {
+export function runRoute(
+  at: Pick<Route, 'method'> & { name: string },
+  db: Database,
+  serve: (ctx: Koa.Context, attempt: Attempt) => Promise<void>,
+): Route {
   return {
     method: at.method,
     path: `/internal/agent/runs/:runId/${at.name}`,

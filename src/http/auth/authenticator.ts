@@ -21,5 +21,8 @@ export async function requireMember(ctx: Koa.Context, authenticator: Authenticat
   const accountId = await authenticator.authenticate(ctx);
   const member = await findMembership(db, param(ctx, 'slug') ?? '', accountId);
   if (member) return member;
-  throw new RuntimeFault('WORKSPACE_NOT_FOUND', 'There is no such workspace for this account. Check the address, or ask for an invitation.');
+  throw new RuntimeFault(
+    'WORKSPACE_NOT_FOUND',
+    'There is no such workspace for this account. Check the address, or ask for an invitation.',
+  );
 }

@@ -15,7 +15,8 @@ export function servePage(folder: string): Koa.Middleware {
   return async (ctx, next) => {
     const path = ctx.path === '/' ? INDEX : ctx.path;
     const file = await files.find(path);
-    if (!file && path === INDEX) throw new RuntimeFault('NOT_FOUND', 'The web page is not built on this server. Run "npm run build" first.');
+    if (!file && path === INDEX)
+      throw new RuntimeFault('NOT_FOUND', 'The web page is not built on this server. Run "npm run build" first.');
     if (!file) return next();
     ctx.state['route'] = 'page';
     if (ctx.method !== 'GET' && ctx.method !== 'HEAD') throw methodNotAllowed(ctx, 'GET, HEAD');

@@ -13,7 +13,8 @@ type Of<T extends ChatAction['type']> = Extract<ChatAction, { type: T }>;
 
 function applyPartial(state: ChatState, { partial }: Of<'partial'>): ChatState {
   const turn = state.turns[partial.turnId];
-  if (turn !== undefined && isOver(turn)) return state;
+  // Each claim raises the epoch and at most one attempt: words of an epoch below the attempt are of an attempt that is over.
+  if (turn !== undefined && (isOver(turn) || partial.epoch < turn.attempt)) return state;
   const known = state.live[partial.turnId];
   const folded = foldPartial(known, partial, state.epochFloors[partial.turnId] ?? null);
   if (folded === known || folded === undefined) return state;

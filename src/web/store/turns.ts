@@ -4,7 +4,8 @@
  * A turn's DTO carries no version, so order is judged by what cannot happen backwards:
  * - an ended turn stays ended, whatever arrives later;
  * - attempts rise (queued, first attempt, queued again, second attempt). Only a run handed on gives its attempt back, so an account
- *   from further back is either late or a hand-over: the ledger is asked (`doubts`) instead of guessing.
+ *   from further back is either late or a hand-over, and a start after it is either new or late: the ledger is asked (`doubts`)
+ *   instead of guessing.
  */
 import type { Turn } from '../../contract/web.ts';
 import { hasGap } from './partials.ts';
@@ -60,6 +61,14 @@ function moveLive(state: ChatState, known: Turn | undefined, turn: Turn): ChatSt
   return attemptEnded ? dropLive(state, turn.id) : state;
 }
 
+/** Only an end or a clear step forward settles a doubt by itself. */
+function doubtsAfter(state: ChatState, known: Turn, turn: Turn): readonly string[] {
+  // A second start looks like a late word of the first one when the run was handed on in between.
+  const startsAgain = known.status === 'QUEUED' && known.startedAt !== null && turn.status === 'RUNNING';
+  if (startsAgain) return including(state.doubts, turn.id);
+  return isOver(turn) || progress(turn) > progress(known) ? excluding(state.doubts, turn.id) : state.doubts;
+}
+
 /**
  * The state with one more account of a turn.
  * @param source `stream`: ordered as a rule, but perhaps read before what is known. `ledger`: read after everything known.
@@ -75,7 +84,7 @@ export function applyTurn(state: ChatState, turn: Turn, source: 'stream' | 'ledg
   return {
     ...moved,
     turns: { ...moved.turns, [turn.id]: turn },
-    doubts: excluding(moved.doubts, turn.id),
+    doubts: source === 'ledger' || known === undefined ? excluding(moved.doubts, turn.id) : doubtsAfter(moved, known, turn),
     stopping: isOver(turn) ? excluding(moved.stopping, turn.id) : moved.stopping,
   };
 }

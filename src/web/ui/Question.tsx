@@ -82,9 +82,11 @@ export function Question({ item }: { item: QuestionItem }) {
       <div className="meta">
         <Status item={item} />
         {item.fromSlack && <span>{t.fromSlack}</span>}
-        <time dateTime={item.at} title={dates.full(item.at)}>
-          {dates.time(item.at)}
-        </time>
+        {item.status.kind !== 'unsent' && (
+          <time dateTime={item.at} title={dates.full(item.at)}>
+            {dates.time(item.at)}
+          </time>
+        )}
       </div>
     </>
   );

@@ -1,0 +1,153 @@
+/**
+ * Owns: a small model of the ledger as the page's specs need it: rows, what the stream says about each change, snapshots and pages.
+ * Does not own: any rule; it only does what the real one may do (one running turn, attempts, hand-overs, ends that carry the answers).
+ */
+import type { Partial, Snapshot } from '../../src/contract/events.ts';
+import type { Entry, EntryPage, Turn } from '../../src/contract/web.ts';
+import { uuidv7 } from '../../src/kernel/ids.ts';
+
+export type LedgerEvent = { type: 'turn'; turn: Turn } | { type: 'entry'; entry: Entry } | { type: 'partial'; partial: Partial };
+
+const at = '2026-10-08T07:12:03.120Z';
+
+export class WebLedger {
+  readonly conversationId = uuidv7();
+  readonly turns: Turn[] = [];
+  readonly entries: Entry[] = [];
+  /** Everything that the stream was told, oldest first. */
+  readonly log: LedgerEvent[] = [];
+  readonly #partials = new Map<string, Partial>();
+  readonly #epochs = new Map<string, number>();
+  /** A stopped turn whose loop has not ended yet: the next one waits for it. */
+  #grace: Turn | null = null;
+
+  get running(): Turn | undefined {
+    return this.turns.find((turn) => turn.status === 'RUNNING');
+  }
+
+  /** A repeated requestId is the same question (rule R2). */
+  ask(requestId: string, text: string): { entry: Entry; turn: Turn } {
+    let turn = this.turns.find((candidate) => candidate.requestId === requestId);
+    if (turn === undefined) {
+      turn = this.#newTurn(requestId);
+      turn.questionEntryId = this.#append(turn, 'question', text).id;
+      this.turns.push(turn);
+      this.#tell(turn);
+    }
+    const entry = this.entries.find((candidate) => candidate.id === turn.questionEntryId) as Entry;
+    return structuredClone({ entry, turn });
+  }
+
+  claim(): void {
+    const turn = this.turns.find((candidate) => candidate.status === 'QUEUED');
+    if (this.running !== undefined || this.#grace !== null || turn === undefined) return;
+    const epoch = (this.#epochs.get(turn.id) ?? 0) + 1;
+    this.#epochs.set(turn.id, epoch);
+    Object.assign(turn, { status: 'RUNNING', attempt: turn.attempt + 1, startedAt: turn.startedAt ?? at });
+    this.#tell(turn);
+    this.write('');
+  }
+
+  /** The running loop reports more words. */
+  write(text: string, stage: string | null = 'Thinking…'): void {
+    const turn = this.running;
+    if (turn === undefined) return;
+    const epoch = this.#epochs.get(turn.id) ?? 1;
+    const offset = this.#partials.get(turn.id)?.text.length ?? 0;
+    const whole = (this.#partials.get(turn.id)?.text ?? '') + text;
+    const common = { conversationId: this.conversationId, turnId: turn.id, epoch, stage };
+    this.#partials.set(turn.id, { ...common, offset: 0, text: whole });
+    this.log.push({ type: 'partial', partial: { ...common, offset, text } });
+  }
+
+  /** The running attempt is lost, or handed on (then it does not count). */
+  requeue(how: 'lost' | 'handed-on'): void {
+    const turn = this.running;
+    if (turn === undefined) return;
+    this.#partials.delete(turn.id);
+    Object.assign(turn, { status: 'QUEUED', attempt: turn.attempt - (how === 'handed-on' ? 1 : 0) });
+    this.#tell(turn);
+  }
+
+  /** The running turn ends: all its answers, or none when it failed (rule R7). */
+  end(status: 'DONE' | 'FAILED', answers: readonly string[]): void {
+    const turn = this.running;
+    if (turn === undefined) return;
+    this.#partials.delete(turn.id);
+    const error = status === 'FAILED' ? { code: 'ERROR', text: 'Hephaestus could not finish this reply. Try again.' } : null;
+    Object.assign(turn, { status, endedAt: at, error });
+    this.#tell(turn);
+    if (status === 'DONE') for (const text of answers) this.#append(turn, 'answer', text);
+  }
+
+  /** A person stops a turn; a running one's loop still has to end (`endStopped`). */
+  stop(turn: Turn): void {
+    if (turn.status !== 'QUEUED' && turn.status !== 'RUNNING') return;
+    if (turn.status === 'RUNNING') this.#grace = turn;
+    this.#partials.delete(turn.id);
+    Object.assign(turn, { status: 'STOPPED', endedAt: at });
+    this.#tell(turn);
+  }
+
+  /** The stopped loop ends with the cut-off answer, or is taken back without one (null). */
+  endStopped(answer: string | null): void {
+    if (this.#grace !== null && answer !== null) this.#append(this.#grace, 'answer', answer);
+    this.#grace = null;
+  }
+
+  erase(entry: Entry): void {
+    Object.assign(entry, { text: '', parts: [], erasedAt: at });
+    this.log.push({ type: 'entry', entry: structuredClone(entry) });
+  }
+
+  snapshot(): Snapshot {
+    const latest = this.turns.findLast((turn) => turn.endedAt !== null);
+    const turns = this.turns.filter((turn) => turn.endedAt === null || turn === latest);
+    const ids = { id: this.conversationId, parentConversationId: null, parentEntryId: null };
+    const conversation = { ...ids, latestSeq: this.entries.length, lastAnswerAt: null, lastReadAt: null, createdAt: at, turns };
+    return structuredClone({ conversations: this.entries.length === 0 ? [] : [conversation], partials: [...this.#partials.values()] });
+  }
+
+  /** Everything, as one page. */
+  page(): EntryPage {
+    return structuredClone({ entries: this.entries, nextBefore: null, turns: this.turns });
+  }
+
+  /** What a page must show, one line each: `?` a question and what it waits for, `!` an answer, `~` one being written, `x` a failure. */
+  lines(): string[] {
+    const waiting = this.turns.filter((turn) => turn.status === 'QUEUED');
+    return this.turns.flatMap((turn) => {
+      const [question, ...answers] = this.entries.filter((entry) => entry.turnId === turn.id);
+      let status = 'none';
+      if (turn.status === 'QUEUED') {
+        const place = waiting.indexOf(turn) + 1;
+        status = this.running !== undefined || place > 1 ? `queued ${place}` : 'starting';
+      }
+      if (turn.status === 'STOPPED' && answers.length === 0) status = 'stopped';
+      const lines = [`? ${question?.text} [${status}]`];
+      for (const answer of answers) lines.push(`! ${answer.text} [${turn.status === 'STOPPED' ? 'stopped' : 'done'}]`);
+      if (turn.status === 'RUNNING') lines.push(`~ ${this.#partials.get(turn.id)?.text}`);
+      if (turn.status === 'FAILED') lines.push(`x ${turn.error?.text}`);
+      return lines;
+    });
+  }
+
+  #newTurn(requestId: string): Turn {
+    const ids = { id: uuidv7(), conversationId: this.conversationId, questionEntryId: '', requestId };
+    const open = { waitingFor: null, position: null, stage: null, error: null, startedAt: null, endedAt: null };
+    return { ...ids, ...open, status: 'QUEUED', attempt: 0, createdAt: at };
+  }
+
+  #append(turn: Turn, kind: 'question' | 'answer', text: string): Entry {
+    const ids = { id: uuidv7(), conversationId: this.conversationId, seq: this.entries.length + 1, turnId: turn.id };
+    const parts = kind === 'answer' ? [{ type: 'text' as const, text }] : [];
+    const entry: Entry = { ...ids, kind, surface: 'app', text, parts, createdAt: at, erasedAt: null, vote: null };
+    this.entries.push(entry);
+    this.log.push({ type: 'entry', entry: structuredClone(entry) });
+    return entry;
+  }
+
+  #tell(turn: Turn): void {
+    this.log.push({ type: 'turn', turn: structuredClone(turn) });
+  }
+}

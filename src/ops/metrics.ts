@@ -1,0 +1,111 @@
+/**
+ * Owns: the registry of this process and the metrics that other parts write into. Prefix `heph_`, base units, labels from closed sets.
+ */
+import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client';
+import type { KernelObserver } from '../../actors/index.ts';
+import type { Surface, TurnStatus } from '../contract/common.ts';
+import { LONG_SECONDS, SHORT_SECONDS } from './buckets.ts';
+import { type GaugeSources, registerGauges } from './gauges.ts';
+import { createKernelObserver } from './kernel-metrics.ts';
+
+/** One HTTP request, as src/http reports it. */
+export interface RequestSample {
+  readonly route: string;
+  readonly method: string;
+  readonly status: number;
+  readonly durationMs: number;
+}
+
+/** One turn that ended. Durations count from the question; null where there was none. */
+export interface TurnSample {
+  readonly surface: Surface;
+  readonly outcome: Exclude<TurnStatus, 'QUEUED' | 'RUNNING'>;
+  readonly queueWaitMs: number | null;
+  readonly firstOutputMs: number | null;
+  readonly durationMs: number;
+}
+
+/** Why an attempt was taken back. */
+export type RecoveryCause = 'lease' | 'sandbox' | 'deadline';
+
+export interface Metrics {
+  readonly contentType: string;
+  /** Everything, in Prometheus' text format. */
+  metrics(): Promise<string>;
+  /** For createActors. */
+  readonly kernelObserver: KernelObserver;
+  /** For the listeners' `observe`. */
+  requestObserver(listener: 'web' | 'agent' | 'ops'): (sample: RequestSample) => void;
+  /** Registers what is read at a scrape; once, when its sources exist. */
+  watch(sources: GaugeSources): void;
+  turnEnded(sample: TurnSample): void;
+  attemptTakenBack(cause: RecoveryCause): void;
+  /** A call of an attempt that has lost its run. */
+  fencingRejected(): void;
+  modelTokens(sample: {
+    readonly model: string;
+    readonly kind: 'input' | 'output' | 'cache_read' | 'cache_write';
+    readonly tokens: number;
+  }): void;
+}
+
+/** Gauges that prom-client names like counters (promtool refuses them). */
+const MISNAMED = ['nodejs_active_handles_total', 'nodejs_active_requests_total', 'nodejs_active_resources_total'];
+const PREFIX = 'heph_';
+
+export function createMetrics(): Metrics {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry, prefix: PREFIX });
+  for (const name of MISNAMED) registry.removeSingleMetric(`${PREFIX}${name}`);
+  const registers = [registry];
+  const requests = new Histogram({
+    ...{ name: 'heph_http_request_duration_seconds', help: 'Time to answer a request (to the first byte of a stream).', registers },
+    ...{ labelNames: ['listener', 'route', 'method', 'code'], buckets: SHORT_SECONDS },
+  });
+  const recoveries = new Counter({
+    ...{ name: 'heph_recoveries_total', help: 'Attempts that were taken back.', labelNames: ['cause'], registers },
+  });
+  const expirations = new Counter({ name: 'heph_lease_expirations_total', help: 'Leases that ran out.', registers });
+  const rejections = new Counter({ name: 'heph_fencing_rejections_total', help: 'Calls of attempts that had lost their run.', registers });
+  const tokens = new Counter({
+    ...{ name: 'heph_model_tokens_total', help: 'Tokens of model calls.', labelNames: ['model', 'kind'], registers },
+  });
+  return {
+    contentType: registry.contentType,
+    metrics: () => registry.metrics(),
+    kernelObserver: createKernelObserver(registry),
+    requestObserver: (listener) => (sample) => {
+      const { route, method, status, durationMs } = sample;
+      requests.observe({ listener, route, method: knownMethod(method), code: status }, durationMs / 1_000);
+    },
+    watch: (sources) => registerGauges(registry, sources),
+    turnEnded: turnMetrics(registry),
+    attemptTakenBack(cause) {
+      recoveries.inc({ cause });
+      if (cause === 'lease') expirations.inc();
+    },
+    fencingRejected: () => rejections.inc(),
+    modelTokens: ({ model, kind, tokens: count }) => tokens.inc({ model, kind }, count),
+  };
+}
+
+function turnMetrics(registry: Registry): (sample: TurnSample) => void {
+  const registers = [registry];
+  const histogram = (name: string, help: string) =>
+    new Histogram({ name, help, labelNames: ['surface'], registers, buckets: LONG_SECONDS });
+  const turns = new Counter({ name: 'heph_turns_total', help: 'Turns that have ended.', labelNames: ['surface', 'outcome'], registers });
+  const durations = histogram('heph_turn_duration_seconds', 'From the question to the end of its turn.');
+  const waits = histogram('heph_turn_queue_wait_seconds', 'From the question to its first claim.');
+  const outputs = histogram('heph_turn_first_output_seconds', 'From the question to the first words of the answer.');
+  return ({ surface, outcome, queueWaitMs, firstOutputMs, durationMs }) => {
+    turns.inc({ surface, outcome });
+    durations.observe({ surface }, durationMs / 1_000);
+    if (queueWaitMs !== null) waits.observe({ surface }, queueWaitMs / 1_000);
+    if (firstOutputMs !== null) outputs.observe({ surface }, firstOutputMs / 1_000);
+  };
+}
+
+/** A client may send any word as its method; a label may not be any word. */
+function knownMethod(method: string): string {
+  return ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'].includes(method) ? method : 'other';
+}
