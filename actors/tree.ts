@@ -64,7 +64,8 @@ export interface Actors {
 
 /** Bounds of one server; each actor costs about 3 KB. */
 const CONVERSATIONS = { mailboxMax: 100, actorsMax: 50_000, idleMs: 60_000, handlerMs: 20_000, sweepMs: 5_000 };
-const SINGLE = { mailboxMax: 100_000, handlerMs: 30_000 };
+/** What is told to a single actor never expires: an exit that nobody hears of would leave a sandbox alive in the rows. */
+const SINGLE = { mailboxMax: 100_000, handlerMs: 30_000, mailboxWaitMs: Number.POSITIVE_INFINITY };
 
 type Conversations = ActorKind<ConversationCommand, ConversationReply, 'conversation'>;
 
@@ -94,13 +95,14 @@ class Tree implements Actors {
     const behaviour = new ConversationBehaviour({
       ...{ db, clock, log, changes, partials, renewals, times, maxFollowUps, texts, active: this.#active },
       capacity: {
-        offer: ({ conversationId, sandboxId }) => {
-          if (this.#claiming) this.#capacity.tell({ type: 'Offer', offer: { conversationId, sandboxId } });
-        },
-        withdraw: ({ conversationId, sandboxId }) => this.#capacity.tell({ type: 'Withdraw', offer: { conversationId, sandboxId } }),
+        offer: (pull) => this.#claiming && this.#capacity.tell({ type: 'Offer', pull }),
         slotsChanged: () => this.#capacity.tell({ type: 'SlotsChanged' }),
       },
-      sandboxes: { wanted: (conversationId) => this.#claiming && this.#sandboxes.tell({ type: 'Wanted', conversationId }) },
+      claiming: () => this.#claiming,
+      sandboxes: {
+        wanted: (conversationId) => this.#claiming && this.#sandboxes.tell({ type: 'Wanted', conversationId }),
+        idle: () => this.#claiming && this.#sandboxes.tell({ type: 'Idle' }),
+      },
       self: { refresh: (id) => this.#conversations.tell(id, { type: 'Changed', version: 0 }) },
     });
     this.#conversations = this.#system.kind('conversation', behaviour, CONVERSATIONS);
@@ -112,8 +114,9 @@ class Tree implements Actors {
       db,
       times,
       claimSoon: () => this.#capacity.tell({ type: 'Claim' }),
-      granted: (grant) => {
-        this.#conversations.tell(grant.conversationId, { type: 'TurnClaimed', grant });
+      unsure: (conversationId) => this.#conversations.tellIfActive(conversationId, { type: 'Changed', version: Number.MAX_SAFE_INTEGER }),
+      granted: (grant, delivered) => {
+        this.#conversations.tell(grant.conversationId, { type: 'TurnClaimed', grant, delivered });
         const { workspaceId, accountId, conversationId, version, turnId } = grant;
         this.#deps.changes.publish({
           workspaceId,
@@ -215,12 +218,13 @@ class Tree implements Actors {
       signal.addEventListener('abort', abandon, { once: true });
       this.#parked.add(pull);
       try {
-        await this.#ask(sandbox.conversationId, { type: 'ClaimNext', pull });
-        return await pull.answered;
+        // A pull that was given up is answered at once, also while its command still waits in the mailbox.
+        const parked = this.#ask(sandbox.conversationId, { type: 'ClaimNext', pull }).then(() => pull.answered);
+        return await Promise.race([pull.answered, parked]);
       } finally {
+        abandon();
         this.#parked.delete(pull);
         signal.removeEventListener('abort', abandon);
-        this.#conversations.tellIfActive(sandbox.conversationId, { type: 'AbandonPull', pull });
       }
     },
     readContext: async (attempt) => {

@@ -8,12 +8,18 @@ import {
   BackendTerminatedUnexpectedlyError,
   ConnectionError,
   IntegrityConstraintViolationError,
+  StatementCancelledError,
   StatementTimeoutError,
 } from 'slonik';
 import { RuntimeFault } from '../src/kernel/faults.ts';
 
-/** Classes of SQLSTATE that mean "not now": connection trouble, out of resources, being shut down, cannot connect now. */
-const NOT_NOW = /^(08|53|57P0)/;
+/** SQLSTATEs that mean "not now": connection trouble, out of resources, being shut down, cannot connect now, no longer the primary. */
+const NOT_NOW = /^(08|53|57P0|25006)/;
+/** A deadlock, a serialization failure, a lock that was not to be had: nothing was written. The driver has tried again a few times. */
+const CONTENDED = /^(40|55P03)/;
+/** Words of pg and slonik for a connection that is gone; these errors have no code. */
+const GONE =
+  /Connection terminated|timeout expired|Client has encountered a connection error|Client is (pending destroy|destroyed)|Connection pool (has ended|is being terminated)/;
 const NETWORK = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
@@ -46,9 +52,18 @@ export function isUnavailable(error: unknown): boolean {
     error instanceof BackendTerminatedUnexpectedlyError ||
     error instanceof ConnectionError ||
     error instanceof StatementTimeoutError ||
+    error instanceof StatementCancelledError ||
     codes(error).some((code) => NOT_NOW.test(code) || NETWORK.has(code)) ||
-    (error instanceof Error && /Connection terminated|timeout expired|Client has encountered a connection error/.test(error.message))
+    (error instanceof Error && GONE.test(error.message))
   );
+}
+
+/** Nothing was written; the same call may be repeated after a pause. */
+export function busyFault(cause?: unknown): RuntimeFault {
+  return new RuntimeFault('BUSY', 'The server is busy. Try again in a moment.', {
+    retry: 'later',
+    ...(cause === undefined ? {} : { cause }),
+  });
 }
 
 /** A fault for whatever a query threw; faults pass through. */
@@ -60,5 +75,6 @@ export function databaseFault(error: unknown): RuntimeFault {
       cause: error,
     });
   }
+  if (codes(error).some((code) => CONTENDED.test(code))) return busyFault(error);
   return new RuntimeFault('INTERNAL', 'Something went wrong on our side. Try again.', { retry: 'later', cause: error });
 }

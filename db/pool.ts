@@ -7,8 +7,7 @@
  */
 import { createPool, createTypeParserPreset, type DatabasePool, type Interceptor, type QuerySqlToken, SchemaValidationError } from 'slonik';
 import type { z } from 'zod';
-import { RuntimeFault } from '../src/kernel/faults.ts';
-import { databaseFault } from './faults.ts';
+import { busyFault, databaseFault } from './faults.ts';
 
 export { sql } from 'slonik';
 
@@ -111,22 +110,18 @@ class Gate {
       this.#free--;
       return undefined;
     }
-    if (this.#waiters.length >= this.#options.waitersMax) return Promise.reject(busy());
+    if (this.#waiters.length >= this.#options.waitersMax) return Promise.reject(busyFault());
     return new Promise<void>((resolve, reject) => {
       const waiter = {
         grant: resolve,
         timer: setTimeout(() => {
           this.#waiters.splice(this.#waiters.indexOf(waiter), 1);
-          reject(busy());
+          reject(busyFault());
         }, this.#options.acquireTimeoutMs),
       };
       this.#waiters.push(waiter);
     });
   }
-}
-
-function busy(): RuntimeFault {
-  return new RuntimeFault('BUSY', 'The server is busy. Try again in a moment.', { retry: 'later' });
 }
 
 /** Opens the pool and proves that the database answers. Rejects with DATABASE_UNAVAILABLE when it does not. */

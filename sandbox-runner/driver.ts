@@ -15,6 +15,8 @@ const protocol = openProtocol();
 const drain = new AbortController();
 let assigned = false;
 process.on('SIGTERM', leave);
+// A terminal sends these to everybody in it. The server decides what becomes of its runners.
+for (const signal of ['SIGINT', 'SIGHUP'] as const) process.on(signal, () => undefined);
 process.on('uncaughtException', crash);
 process.on('unhandledRejection', crash);
 

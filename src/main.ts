@@ -39,7 +39,7 @@ async function main(args: readonly string[]): Promise<number> {
 
 async function serve(config: Config, log: Log): Promise<number> {
   for (const name of config.unknownVariables) log.warn('unknown variable ignored', { name });
-  const asked = stopSignal();
+  const signals = new StopSignals();
   let server: RunningServer;
   try {
     server = await startServer(config, log);
@@ -48,6 +48,7 @@ async function serve(config: Config, log: Log): Promise<number> {
     if (!isExplained(error)) log.error('start failed', {}, error);
     return 1;
   }
+  const asked = signals.fromNowOn();
   const { web, agent, ops } = server.ports;
   log.info('server ready', { port: web, agentPort: agent, opsPort: ops });
   process.stdout.write(`\n  Heph is ready: http://localhost:${web}\n\n`);
@@ -61,17 +62,30 @@ async function serve(config: Config, log: Log): Promise<number> {
   return why === 'database' ? 1 : 0;
 }
 
-/** Resolves with the first SIGINT or SIGTERM. A second one ends the process at once: the ledger survives that, too. */
-function stopSignal(): Promise<NodeJS.Signals> {
-  return new Promise((resolve) => {
-    const onSignal = (signal: NodeJS.Signals) => {
-      process.on('SIGINT', () => process.exit(130));
-      process.on('SIGTERM', () => process.exit(143));
-      resolve(signal);
-    };
-    process.once('SIGINT', onSignal);
-    process.once('SIGTERM', onSignal);
-  });
+/**
+ * While the server starts, a signal ends the process at once. Afterwards the first one asks for a drain and a second one ends the process:
+ * the ledger survives that, too.
+ */
+class StopSignals {
+  #drain: ((signal: NodeJS.Signals) => void) | null = null;
+
+  constructor() {
+    process.on('SIGINT', () => this.#heard('SIGINT', 130));
+    process.on('SIGTERM', () => this.#heard('SIGTERM', 143));
+  }
+
+  /** Resolves with the next signal. */
+  fromNowOn(): Promise<NodeJS.Signals> {
+    return new Promise((resolve) => {
+      this.#drain = resolve;
+    });
+  }
+
+  #heard(signal: NodeJS.Signals, exitCode: number): void {
+    if (this.#drain === null) process.exit(exitCode);
+    this.#drain(signal);
+    this.#drain = null;
+  }
 }
 
 function isExplained(error: unknown): boolean {

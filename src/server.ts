@@ -94,7 +94,7 @@ async function assemble({ config, log, opened, hooks }: Parts): Promise<RunningS
     gateway: gatewayMiddleware(gateway),
     connectionsMax: CONNECTIONS_MAX,
     log,
-    observe: metrics.requestObserver('agent'),
+    observe: metrics.observeRequest,
   });
   const agentPort = await agent.start(config.bindHost, config.agentPort);
   const address = `http://${config.bindHost.includes(':') ? `[${config.bindHost}]` : config.bindHost}:${agentPort}`;
@@ -118,7 +118,7 @@ async function assemble({ config, log, opened, hooks }: Parts): Promise<RunningS
     session: sessionFacts(config),
     pageFolder: PAGE_FOLDER,
     connectionsMax: CONNECTIONS_MAX,
-    observe: metrics.requestObserver('web'),
+    observe: metrics.observeRequest,
   });
   const ops = createOpsListener({
     parts: readinessParts({ config, opened, live, state }),

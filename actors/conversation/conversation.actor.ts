@@ -7,16 +7,15 @@
 import { type ConversationRows, loadConversation } from '../../db/ledger/conversation.ts';
 import { checkAttempt } from '../../db/ledger/fence.ts';
 import { uncalledClaim } from '../../db/ledger/sandboxes.ts';
-import { LIMITS } from '../../src/contract/limits.ts';
 import { RuntimeFault } from '../../src/kernel/faults.ts';
 import type { ConversationId } from '../../src/kernel/ids.ts';
 import type { Behaviour, CommandContext } from '../kernel/index.ts';
 import type { ConversationCommand, ConversationReply, LeaseReply, PartialReply } from './commands.ts';
-import { isClaimable } from './decide.ts';
+import { evolve, isClaimable, uncalledLease } from './decide.ts';
 import type { ConversationDeps } from './deps.ts';
-import type { ParkedPull } from './pulls.ts';
+import { openPull, type ParkedPull, toRun } from './pulls.ts';
 import type { ConversationState } from './state.ts';
-import { endRun, endTurn, learn, stopTurn, submitQuestion } from './writes.ts';
+import { endRun, endTurn, handBack, type Session, stopTurn, submitQuestion } from './writes.ts';
 
 export class ConversationBehaviour implements Behaviour<ConversationState, ConversationCommand, ConversationReply> {
   readonly #deps: ConversationDeps;
@@ -43,7 +42,7 @@ export class ConversationBehaviour implements Behaviour<ConversationState, Conve
   }
 
   mayPassivate(state: ConversationState): boolean {
-    return state.parked.size === 0;
+    return [...state.parked.values()].every((pull) => !pull.open);
   }
 
   /** A dropped state forgets its pulls: they are answered empty and the sandboxes pull again. */
@@ -66,21 +65,14 @@ export class ConversationBehaviour implements Behaviour<ConversationState, Conve
         return endRun(session, command.attempt, command.end);
       case 'ClaimNext':
         return this.#park(state, command.pull);
-      case 'AbandonPull':
-        if (state.parked.get(command.pull.sandbox.sandboxId) === command.pull) {
-          state.parked.delete(command.pull.sandbox.sandboxId);
-          this.#deps.capacity.withdraw(command.pull.sandbox);
-        }
-        return { kind: 'noted' };
       case 'TurnClaimed':
-        return this.#claimed(state, command.grant);
+        return this.#claimed(session, command);
       case 'RenewLease':
         return this.#renew(command.attempt);
       case 'PublishPartial':
         return this.#partial(state, command.attempt, command.partial);
       case 'Changed':
-        if (state.rows && state.rows.version < command.version) state.rows = null;
-        return { kind: 'noted' };
+        return this.#changed(state, command.version);
     }
   }
 
@@ -94,41 +86,52 @@ export class ConversationBehaviour implements Behaviour<ConversationState, Conve
   #offer(state: ConversationState, id: string): void {
     if (state.rows === null) {
       // Changed elsewhere. Only a parked pull makes it worth to look now: a question may have been written on another server.
-      if (state.parked.size > 0) this.#deps.self.refresh(id);
+      if (openPull(state.parked)) this.#deps.self.refresh(id);
       return;
     }
-    if (!isClaimable(state.rows)) return;
-    const [pull] = state.parked.values();
-    if (pull) this.#deps.capacity.offer(pull.sandbox);
+    const pull = openPull(state.parked);
+    if (!isClaimable(state.rows)) {
+      if (pull) this.#deps.sandboxes.idle();
+    } else if (pull) this.#deps.capacity.offer(pull);
     else this.#deps.sandboxes.wanted(state.rows.id);
   }
 
   async #park(state: ConversationState, pull: ParkedPull): Promise<ConversationReply> {
     const { sandboxId } = pull.sandbox;
     state.parked.get(sandboxId)?.answer(null); // a sandbox has one pull; the older one lost its client
-    if (state.rows?.leased?.sandboxId === sandboxId && !state.rows.leased.called) {
-      const claim = await uncalledClaim(this.#deps.db, sandboxId);
-      if (claim) {
-        const { leaseTtlMs, deadlineMs } = claim;
-        const run = {
-          id: claim.runId,
-          kind: 'TURN',
-          epoch: claim.epoch,
-          leaseTtlMs,
-          renewEveryMs: LIMITS.renewEveryMs,
-          deadlineMs,
-        } as const;
-        pull.answer(run);
-        return { kind: 'run', run };
-      }
-    }
+    state.parked.delete(sandboxId);
+    if (!pull.open) return { kind: 'parked' }; // given up while it waited in the mailbox
     state.parked.set(sandboxId, pull);
+    await this.#giveAgain(state);
     return { kind: 'parked' };
   }
 
-  #claimed(state: ConversationState, grant: Extract<ConversationCommand, { type: 'TurnClaimed' }>['grant']): ConversationReply {
-    const { version, turnId, runId, epoch, sandboxId } = grant;
-    learn(this.#deps, state, { type: 'claimed', version, turnId, runId, epoch, sandboxId });
+  /** The sandbox of an outstanding claim that has made no call gets it again: the reply to its earlier pull was lost. */
+  async #giveAgain(state: ConversationState): Promise<void> {
+    const leased = state.rows && uncalledLease(state.rows);
+    const pull = leased && state.parked.get(leased.sandboxId);
+    if (!state.rows || !leased || !pull?.open) return;
+    const claim = await uncalledClaim(this.#deps.db, leased.sandboxId);
+    if (claim) pull.answer(toRun(claim, claim));
+    else state.rows = { ...state.rows, leased: { ...leased, called: true } };
+  }
+
+  async #claimed(
+    session: Session,
+    { grant, delivered }: Extract<ConversationCommand, { type: 'TurnClaimed' }>,
+  ): Promise<ConversationReply> {
+    const { state } = session;
+    const { version, turnId, runId, epoch, sandboxId, workspaceId, conversationId } = grant;
+    state.rows = state.rows && evolve(state.rows, { type: 'claimed', version, turnId, runId, epoch, sandboxId });
+    if (delivered) return { kind: 'noted' };
+    if (this.#deps.claiming()) await this.#giveAgain(state);
+    else await handBack(session, { sandbox: { sandboxId, workspaceId, conversationId }, runId, epoch });
+    return { kind: 'noted' };
+  }
+
+  async #changed(state: ConversationState, version: number): Promise<ConversationReply> {
+    if (state.rows && state.rows.version < version) state.rows = null;
+    else await this.#giveAgain(state);
     return { kind: 'noted' };
   }
 

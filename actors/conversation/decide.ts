@@ -12,9 +12,14 @@ export function isClaimable(rows: ConversationRows): boolean {
   return rows.leased === null && rows.queued.length > 0;
 }
 
-/** The sandbox whose parked pull a submit may serve at once, or null when the question must queue. */
-export function sandboxForSubmit(rows: ConversationRows, parked: readonly SandboxId[]): SandboxId | null {
-  return rows.leased === null && rows.queued.length === 0 ? (parked[0] ?? null) : null;
+/** A question may start at once, when a sandbox waits and a slot is free: nothing runs and nothing is before it. */
+export function mayStartAtOnce(rows: ConversationRows): boolean {
+  return rows.leased === null && rows.queued.length === 0;
+}
+
+/** A claim of this conversation may be outstanding: granted, and its sandbox has made no call since. */
+export function uncalledLease(rows: ConversationRows): LeasedTurn | null {
+  return rows.leased?.called === false ? rows.leased : null;
 }
 
 /** The turn as the cache knows it. */

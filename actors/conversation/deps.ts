@@ -8,7 +8,7 @@ import type { ConversationId } from '../../src/kernel/ids.ts';
 import type { Log } from '../../src/kernel/log.ts';
 import type { FailureTexts } from '../failure-texts.ts';
 import type { ChangeSink, PartialSink } from '../ports.ts';
-import type { SandboxIdentity } from '../runtime.ts';
+import type { ParkedPull } from './pulls.ts';
 import type { Renewals } from './renewals.ts';
 
 export interface ConversationDeps {
@@ -21,18 +21,21 @@ export interface ConversationDeps {
   readonly times: LeaseTimes;
   readonly maxFollowUps: number;
   readonly texts: FailureTexts;
+  /** False once this server stops claiming: a claim that reaches nobody then is handed back. */
+  readonly claiming: () => boolean;
   /** Conversations with an actor in memory. */
   readonly active: Set<ConversationId>;
   readonly capacity: {
-    /** A pull of this sandbox waits and its conversation has a claimable turn. */
-    offer(sandbox: SandboxIdentity): void;
-    withdraw(sandbox: SandboxIdentity): void;
+    /** This pull waits and its conversation has a claimable turn. */
+    offer(pull: ParkedPull): void;
     /** A slot of the installation may have come free. */
     slotsChanged(): void;
   };
   readonly sandboxes: {
     /** The conversation has a claimable turn and no pull is parked here. */
     wanted(conversationId: ConversationId): void;
+    /** A sandbox here pulls and its conversation has nothing for it. */
+    idle(): void;
   };
   readonly self: {
     /** Look at the rows of this conversation once more. */

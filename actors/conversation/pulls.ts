@@ -1,9 +1,14 @@
 /**
  * Owns: a sandbox's parked pull: a promise that is answered once, by a claim, by its time, by its client hanging up, or by a shutdown.
  * Does not own: which turn it gets (the CapacityActor's statement decides).
+ * Whoever holds a pull asks whether it is open: a closed one is forgotten when it is next looked at, nobody has to say that it closed.
  */
+import { type LeaseTimes, leaseMs } from '../../db/ledger/claim.ts';
+import type { ClaimTimes } from '../../db/ledger/fence.ts';
 import type { AgentRun } from '../../src/contract/agent.ts';
+import { LIMITS } from '../../src/contract/limits.ts';
 import type { Clock, Timer } from '../../src/kernel/clock.ts';
+import type { RunId, SandboxId } from '../../src/kernel/ids.ts';
 import type { SandboxIdentity } from '../runtime.ts';
 
 export class ParkedPull {
@@ -34,4 +39,25 @@ export class ParkedPull {
     this.#resolve(run);
     return true;
   }
+}
+
+/** The newest pull that is open; closed ones are forgotten. The newest, because a conversation has one sandbox and an older one is gone. */
+export function openPull(parked: Map<SandboxId, ParkedPull>): ParkedPull | null {
+  let newest: ParkedPull | null = null;
+  for (const [sandboxId, pull] of parked) {
+    if (pull.open) newest = pull;
+    else parked.delete(sandboxId);
+  }
+  return newest;
+}
+
+/** What a sandbox is told of its claim. Both durations are what is left of them, milliseconds. */
+export function toRun(claim: { readonly runId: RunId; readonly epoch: number }, left: ClaimTimes): AgentRun {
+  const { leaseTtlMs, deadlineMs } = left;
+  return { id: claim.runId, kind: 'TURN', epoch: claim.epoch, leaseTtlMs, renewEveryMs: LIMITS.renewEveryMs, deadlineMs };
+}
+
+/** The same of a claim that was made just now. */
+export function freshRun(claim: { readonly runId: RunId; readonly epoch: number }, times: LeaseTimes): AgentRun {
+  return toRun(claim, { leaseTtlMs: leaseMs(times), deadlineMs: times.deadlineMs });
 }

@@ -42,20 +42,27 @@ export class Renewals {
     this.#waiting = [];
     if (batch.length === 0) return;
     try {
-      const renewed = await renewLeases(
-        this.#db,
-        batch.map((waiting) => waiting.key),
-        this.#leaseTtlMs,
-      );
-      await Promise.all(
-        batch.map(async ({ key, resolve }) => {
-          const state = renewed.get(key.runId);
-          // Skipped because somebody holds the row: it is being ended or taken back; the plain check says what is true now.
-          resolve(state ?? (await checkAttempt(this.#db, key)));
-        }),
-      );
+      const skipped = await this.#renew(batch);
+      if (skipped.length === 0) return;
+      // Over, or somebody held the row: the plain check says which. A model call that was being opened is through by now.
+      const states = await Promise.all(skipped.map(({ key }) => checkAttempt(this.#db, key)));
+      const alive = skipped.filter((_, nth) => states[nth]);
+      if (alive.length > 0) await this.#renew(alive);
+      for (const [nth, { resolve }] of skipped.entries()) resolve(states[nth] ?? null); // does nothing to those just renewed
     } catch (error) {
       for (const { reject } of batch) reject(error);
     }
+  }
+
+  /** Answers those that were renewed and returns the others. */
+  async #renew(batch: readonly Waiting[]): Promise<readonly Waiting[]> {
+    const keys = batch.map(({ key }) => key);
+    const renewed = await renewLeases(this.#db, keys, this.#leaseTtlMs);
+    return batch.filter(({ key, resolve }) => {
+      const state = renewed.get(key.runId);
+      const isTheirs = state?.epoch === key.epoch && state.sandboxId === key.sandboxId;
+      if (isTheirs) resolve(state);
+      return !isTheirs;
+    });
   }
 }

@@ -4,22 +4,22 @@
  */
 
 import { violates } from '../../db/faults.ts';
-import type { ConversationRows } from '../../db/ledger/conversation.ts';
+import { type ConversationRows, findTurn } from '../../db/ledger/conversation.ts';
 import { endTurn as endTurnStatement } from '../../db/ledger/end-turn.ts';
 import { handOnRun } from '../../db/ledger/hand-on.ts';
 import { stopTurn as stopTurnStatement } from '../../db/ledger/stop.ts';
 import { submitQuestion as submitStatement } from '../../db/ledger/submit.ts';
 import { FAILURE_DETAILS, type RunEndRequest, type TurnEndRequest } from '../../src/contract/agent.ts';
 import type { Change } from '../../src/contract/changes.ts';
-import { LIMITS } from '../../src/contract/limits.ts';
 import { RuntimeFault } from '../../src/kernel/faults.ts';
 import { type EntryId, type RunId, type TurnId, uuidv7 } from '../../src/kernel/ids.ts';
 import type { TurnFailure } from '../failure-texts.ts';
 import type { Attempt, QuestionInput, StopReply, SubmitReply } from '../runtime.ts';
 import type { EndRunReply, EndTurnReply } from './commands.ts';
-import { evolve, type Fact, leasedBy, sandboxForSubmit, turnPhase } from './decide.ts';
+import { evolve, leasedBy, mayStartAtOnce, turnPhase } from './decide.ts';
 import type { ConversationDeps } from './deps.ts';
 import { deriveEntries, hasAnswer } from './pi-entries.ts';
+import { freshRun, openPull, type ParkedPull } from './pulls.ts';
 import type { ConversationState } from './state.ts';
 
 /** What one command works with: the actor's state and a way to read its rows again. */
@@ -54,24 +54,13 @@ function publish(session: Session, rows: ConversationRows, change: Partial<Chang
   });
 }
 
-/** Learns a fact and, when it claimed a turn, answers the pull that was parked for it. */
-export function learn(deps: Pick<ConversationDeps, 'times'>, state: ConversationState, fact: Fact): void {
-  state.rows = state.rows && evolve(state.rows, fact);
-  const claim =
-    fact.type === 'claimed' ? fact : fact.type === 'submitted' && fact.claimedBy ? { ...fact, epoch: 1, sandboxId: fact.claimedBy } : null;
-  if (!claim) return;
-  const pull = state.parked.get(claim.sandboxId);
-  state.parked.delete(claim.sandboxId);
-  const { leaseTtlMs, deadlineMs } = deps.times;
-  pull?.answer({ id: claim.runId, kind: 'TURN', epoch: claim.epoch, leaseTtlMs, renewEveryMs: LIMITS.renewEveryMs, deadlineMs });
-}
-
 export function submitQuestion(session: Session, input: QuestionInput): Promise<SubmitReply> {
   const { deps, state } = session;
   const ids = { turnId: uuidv7<'turn'>(), entryId: uuidv7<'entry'>(), runId: uuidv7<'run'>() };
   return atVersion<SubmitReply>(session, async (rows) => {
     if (rows.accountId !== input.accountId || rows.workspaceId !== input.workspaceId) return { kind: 'no-conversation' };
-    const sandboxId = sandboxForSubmit(rows, [...state.parked.keys()]);
+    const pull = mayStartAtOnce(rows) ? openPull(state.parked) : null;
+    const sandboxId = pull?.sandbox.sandboxId ?? null;
     const { requestId, surface, text, page, workspaceId, accountId } = input;
     const params = { workspaceId, accountId, requestId, surface, text, page, conversationId: rows.id, version: rows.version };
     const result = await submitStatement(deps.db, { ...params, ...ids, sandboxId, maxFollowUps: deps.maxFollowUps, times: deps.times });
@@ -86,12 +75,33 @@ export function submitQuestion(session: Session, input: QuestionInput): Promise<
         return result.sameText ? { kind: 'accepted', turnId: result.turnId, entryId: result.entryId } : { kind: 'request-id-reused' };
       case 'written': {
         const claimedBy = result.claimed ? sandboxId : null;
-        learn(deps, state, { type: 'submitted', version: result.version, turnId: ids.turnId, requestId, runId: ids.runId, claimedBy });
-        publish(session, rows, { version: result.version, turnIds: [ids.turnId], entryIds: [ids.entryId], slots: result.claimed });
+        const { version } = result;
+        state.rows = evolve(rows, { type: 'submitted', version, turnId: ids.turnId, requestId, runId: ids.runId, claimedBy });
+        publish(session, rows, { version, turnIds: [ids.turnId], entryIds: [ids.entryId], slots: result.claimed });
+        if (pull && result.claimed) await deliver(session, pull, ids.runId);
         return { kind: 'accepted', turnId: ids.turnId, entryId: ids.entryId };
       }
     }
   });
+}
+
+/** The claim of a submit goes to the pull that it was made for, unless that was closed meanwhile. */
+async function deliver(session: Session, pull: ParkedPull, runId: RunId): Promise<void> {
+  const { deps } = session;
+  if (pull.answer(freshRun({ runId, epoch: 1 }, deps.times)) || deps.claiming()) return; // else its sandbox pulls again and gets it
+  await handBack(session, { sandbox: pull.sandbox, runId, epoch: 1 });
+}
+
+/** A claim that reached nobody while this server stops: its sandbox will not pull again, so the attempt is given back. */
+export async function handBack(session: Session, attempt: Attempt): Promise<void> {
+  await endRun(session, attempt, { outcome: 'HANDED_ON' });
+}
+
+/** What a stop answers for a turn that the cache does not hold as open. null: it is open, so the cache is behind. */
+function closedReply(turn: { readonly status: string } | null): StopReply | null {
+  if (!turn) return { kind: 'no-turn' };
+  if (turn.status === 'STOPPED') return { kind: 'stopped' };
+  return turn.status === 'DONE' || turn.status === 'FAILED' ? { kind: 'already-ended' } : null;
 }
 
 export function stopTurn(session: Session, turnId: TurnId): Promise<StopReply> {
@@ -99,11 +109,12 @@ export function stopTurn(session: Session, turnId: TurnId): Promise<StopReply> {
   return atVersion<StopReply>(session, async (rows) => {
     const phase = turnPhase(rows, turnId);
     if (phase === 'stopping') return { kind: 'stopped' };
-    if (phase === 'closed') return { kind: 'already-ended' };
+    if (phase === 'closed') return closedReply(await findTurn(deps.db, rows, turnId));
     const done = await stopTurnStatement(deps.db, { conversationId: rows.id, version: rows.version, turnId, graceMs: deps.times.graceMs });
     if (!done) return null;
     state.rows = evolve(rows, { type: 'stopped', version: done.version, turnId, leased: done.leased });
-    publish(session, rows, { version: done.version, turnIds: [turnId], sealedRunIds: done.leased ? [done.runId] : [] });
+    // A queued turn that is stopped moves those behind it up.
+    publish(session, rows, { version: done.version, turnIds: [turnId], sealedRunIds: done.leased ? [done.runId] : [], slots: true });
     return { kind: 'stopped' };
   });
 }
@@ -197,6 +208,7 @@ export async function endRun(session: Session, attempt: Attempt, end: RunEndRequ
     const done = await handOnRun(deps.db, { ...key, conversationId: rows.id, version: rows.version });
     if (!done) return null;
     state.rows = null;
+    deps.self.refresh(rows.id); // the turn that came back needs a sandbox, or another pull
     ended(session, rows, { ...done, runId: attempt.runId });
     deps.log.info('run handed on', { turnId: done.turnId, runId: attempt.runId, epoch: attempt.epoch, status: done.status });
     return { kind: 'ended' };

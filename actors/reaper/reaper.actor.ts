@@ -1,10 +1,11 @@
 /**
  * Owns: the ReaperActor: takes back attempts whose lease has run out or whose sandbox is gone, and ends dead hosts.
+ * A sandbox whose lease ran out is ended first: its runner does not answer, and the conversation's next attempt needs another.
  * It sweeps on a timer and at once when a runner has died. Servers do not coordinate: rows locked by another reaper are skipped.
  * rule: R9 (the statement decides between a second attempt and a failed turn)
  */
 import { type ReapTexts, type TakenBack, takeBackLeases } from '../../db/ledger/reap.ts';
-import { endDeadHosts } from '../../db/ledger/sandboxes.ts';
+import { endDeadHosts, endSilentSandboxes } from '../../db/ledger/sandboxes.ts';
 import { dropRetiredSlots } from '../../db/ledger/slots.ts';
 import type { Database } from '../../db/pool.ts';
 import type { HostId } from '../../src/kernel/ids.ts';
@@ -44,6 +45,8 @@ export class ReaperBehaviour implements Behaviour<null, ReaperCommand, number> {
     const { db, log, host, texts } = this.#deps;
     const hosts = await endDeadHosts(db, host, HOST_BOUNDS);
     if (hosts > 0) log.warn('dead sandbox hosts ended', { hosts });
+    const silent = await endSilentSandboxes(db, REAP_BATCH_MAX);
+    for (const sandboxId of silent) log.warn('sandbox ended', { sandboxId, why: 'its lease ran out' });
     let count = 0;
     for (let batch = 0; batch < BATCHES_PER_SWEEP_MAX; batch++) {
       const taken = await takeBackLeases(db, REAP_BATCH_MAX, texts);
@@ -54,7 +57,7 @@ export class ReaperBehaviour implements Behaviour<null, ReaperCommand, number> {
       count += taken.length;
       if (taken.length < REAP_BATCH_MAX) break;
     }
-    if (count > 0) await dropRetiredSlots(db);
+    await dropRetiredSlots(db);
     return { state: null, reply: count };
   }
 }

@@ -1,10 +1,12 @@
 /**
  * Owns: the SandboxesActor, one per server: a conversation whose turn is next in claim order gets a sandbox on some server; idle ones end.
  * Sandboxes are given in claim order and bounded, so a flood of questions cannot start a runner for each.
+ * Each sweep compares the rows with the runners: a row without a runner ends (an insert or an end whose outcome was unknown), and so does a
+ * runner whose row was ended (its lease ran out, or its host was taken for dead).
  * Does not own: how a runner is started (SandboxHost), who may claim (CapacityActor).
  */
 import { createHash } from 'node:crypto';
-import { endIdleSandbox, endSandbox, insertSandbox, type SandboxDemand, sandboxDemand } from '../../db/ledger/sandboxes.ts';
+import { endIdleSandbox, endSandbox, insertSandbox, liveSandboxes, type SandboxDemand, sandboxDemand } from '../../db/ledger/sandboxes.ts';
 import type { Database } from '../../db/pool.ts';
 import { RuntimeFault } from '../../src/kernel/faults.ts';
 import { type ConversationId, type HostId, newSecret, type SandboxId, uuidv7 } from '../../src/kernel/ids.ts';
@@ -15,6 +17,8 @@ import type { SandboxHost } from '../ports.ts';
 export type SandboxesCommand =
   /** A conversation has a claimable turn and no pull here. */
   | { readonly type: 'Wanted'; readonly conversationId: ConversationId }
+  /** A sandbox of this server has nothing to do: it may make room for one that is wanted. */
+  | { readonly type: 'Idle' }
   | { readonly type: 'Look' }
   | { readonly type: 'RunnerExited'; readonly sandboxId: SandboxId; readonly how: 'asked' | 'crashed' }
   | { readonly type: 'Sweep' };
@@ -29,6 +33,11 @@ export interface SandboxesState {
   /** Sandboxes of this server by conversation. */
   readonly own: Map<ConversationId, OwnSandbox>;
   lookIsQueued: boolean;
+  /** The last look left a conversation without the sandbox that it wants. */
+  short: boolean;
+  /** Starts fail: the next try is not before this time. */
+  nextStartAt: number;
+  failedStarts: number;
 }
 
 export interface SandboxesDeps {
@@ -40,10 +49,17 @@ export interface SandboxesDeps {
   readonly sandboxesMax: number;
   /** A sandbox without a run for this long ends, milliseconds. */
   readonly idleMs: number;
-  lookSoon(): void;
-  /** A runner died with a run in its hands: take it back now. */
+  /** Sends `Look` to this actor; false when it was refused. */
+  lookSoon(): boolean;
+  /** What a sandbox held is taken back now. */
   reapNow(): void;
 }
+
+/** Pause after starts that failed, doubled with each round of failures. */
+const START_PAUSE_MIN_MS = 1_000;
+const START_PAUSE_MAX_MS = 30_000;
+
+type Started = 'started' | 'busy' | 'failed';
 
 export class SandboxesBehaviour implements Behaviour<SandboxesState, SandboxesCommand, undefined> {
   readonly #deps: SandboxesDeps;
@@ -55,7 +71,7 @@ export class SandboxesBehaviour implements Behaviour<SandboxesState, SandboxesCo
   }
 
   async load(): Promise<SandboxesState> {
-    return { own: this.#own, lookIsQueued: false };
+    return { own: this.#own, lookIsQueued: false, short: false, nextStartAt: 0, failedStarts: 0 };
   }
 
   async handle(
@@ -71,6 +87,9 @@ export class SandboxesBehaviour implements Behaviour<SandboxesState, SandboxesCo
         else this.#lookSoon(state);
         break;
       }
+      case 'Idle':
+        if (state.short) this.#lookSoon(state);
+        break;
       case 'Look':
         state.lookIsQueued = false;
         await this.#meetDemand(state, context.now);
@@ -79,6 +98,7 @@ export class SandboxesBehaviour implements Behaviour<SandboxesState, SandboxesCo
         await this.#exited(state, command);
         break;
       case 'Sweep':
+        await this.#compare(state);
         await this.#endIdle(state, context.now);
         await this.#meetDemand(state, context.now);
         break;
@@ -87,19 +107,32 @@ export class SandboxesBehaviour implements Behaviour<SandboxesState, SandboxesCo
   }
 
   #lookSoon(state: SandboxesState): void {
-    if (state.lookIsQueued) return;
-    state.lookIsQueued = true;
-    this.#deps.lookSoon();
+    if (!state.lookIsQueued) state.lookIsQueued = this.#deps.lookSoon();
   }
 
   async #meetDemand(state: SandboxesState, now: number): Promise<void> {
     const demand = await sandboxDemand(this.#deps.db, this.#deps.sandboxesMax);
     const wanted = new Set(demand.map((one) => one.conversationId));
+    state.short = false;
+    const starts: Promise<Started>[] = [];
     for (const one of demand) {
+      const own = state.own.get(one.conversationId);
+      if (own) own.lastBusyAt = now; // it waits for a slot
       if (one.hasSandbox) continue;
-      if (state.own.size >= this.#deps.sandboxesMax && !(await this.#makeRoom(state, wanted))) return;
-      await this.#start(state, one, now);
+      state.short = now < state.nextStartAt || (state.own.size >= this.#deps.sandboxesMax && !(await this.#makeRoom(state, wanted)));
+      if (state.short) break;
+      const start = await this.#admit(state, one, now);
+      if (start) starts.push(start());
     }
+    if (starts.length > 0) this.#learnStarts(state, await Promise.all(starts), now);
+  }
+
+  #learnStarts(state: SandboxesState, started: readonly Started[], now: number): void {
+    if (started.includes('started')) state.failedStarts = 0;
+    if (!started.every((one) => one === 'started')) state.short = true;
+    if (!started.includes('failed')) return;
+    state.nextStartAt = now + Math.min(START_PAUSE_MAX_MS, START_PAUSE_MIN_MS * 2 ** state.failedStarts);
+    state.failedStarts += 1;
   }
 
   /** Ends the sandbox that was idle for longest and is not next in line. */
@@ -116,26 +149,55 @@ export class SandboxesBehaviour implements Behaviour<SandboxesState, SandboxesCo
     return new Set(idle.flatMap((runner) => (runner.sandboxId ? [runner.sandboxId] : [])));
   }
 
-  async #start(state: SandboxesState, { conversationId, workspaceId }: SandboxDemand, now: number): Promise<void> {
-    const { db, host, hostId, log } = this.#deps;
+  /** Writes the sandbox's row; what starts its runner, or null when the conversation has a sandbox by now. */
+  async #admit(
+    state: SandboxesState,
+    { conversationId, workspaceId }: SandboxDemand,
+    now: number,
+  ): Promise<(() => Promise<Started>) | null> {
+    const { db, hostId } = this.#deps;
     const id = uuidv7<'sandbox'>();
     const credential = newSecret();
     const credentialHash = createHash('sha256').update(credential).digest();
-    if (!(await insertSandbox(db, { id, conversationId, workspaceId, hostId, credentialHash }))) return;
-    state.own.set(conversationId, { id, conversationId, lastBusyAt: now });
+    if (!(await insertSandbox(db, { id, conversationId, workspaceId, hostId, credentialHash }))) return null;
+    const older = state.own.get(conversationId);
+    if (older) this.#endRunner(state, older);
+    const own = { id, conversationId, lastBusyAt: now };
+    state.own.set(conversationId, own);
+    return () => this.#start(state, own, credential);
+  }
+
+  async #start(state: SandboxesState, own: OwnSandbox, credential: string): Promise<Started> {
+    const { db, host, log } = this.#deps;
+    const { id: sandboxId, conversationId } = own;
     try {
-      await host.start({ sandboxId: id, conversationId, credential });
-      log.info('sandbox started', { sandboxId: id, conversationId });
+      await host.start({ sandboxId, conversationId, credential });
+      log.info('sandbox started', { sandboxId, conversationId });
+      return 'started';
     } catch (error) {
-      state.own.delete(conversationId);
-      await endSandbox(db, id);
-      if (!(error instanceof RuntimeFault && error.code === 'BUSY')) log.error('sandbox could not start', { sandboxId: id }, error);
+      this.#forget(state, own);
+      await endSandbox(db, sandboxId);
+      if (error instanceof RuntimeFault && (error.code === 'BUSY' || error.code === 'DRAINING')) return 'busy';
+      log.error('sandbox could not start', { sandboxId }, error);
+      return 'failed';
     }
+  }
+
+  #forget(state: SandboxesState, own: OwnSandbox): void {
+    if (state.own.get(own.conversationId) === own) state.own.delete(own.conversationId);
+  }
+
+  /** Its row was ended by somebody else. Nobody waits for a runner that may hang. */
+  #endRunner(state: SandboxesState, own: OwnSandbox): void {
+    const { host, log } = this.#deps;
+    this.#forget(state, own);
+    log.warn('sandbox ended', { sandboxId: own.id, why: 'its row was ended' });
+    host.end(own.id).catch((error: unknown) => log.error('sandbox could not end', { sandboxId: own.id }, error));
   }
 
   async #end(state: SandboxesState, own: OwnSandbox): Promise<boolean> {
     if (!(await endIdleSandbox(this.#deps.db, own.id))) return false;
-    state.own.delete(own.conversationId);
+    this.#forget(state, own);
     await this.#deps.host.end(own.id);
     this.#deps.log.info('sandbox ended', { sandboxId: own.id, why: 'idle' });
     return true;
@@ -149,11 +211,27 @@ export class SandboxesBehaviour implements Behaviour<SandboxesState, SandboxesCo
     }
   }
 
+  async #compare(state: SandboxesState): Promise<void> {
+    const { db, hostId, log, reapNow } = this.#deps;
+    const live = await liveSandboxes(db, hostId);
+    const own = new Map([...state.own.values()].map((one) => [one.id, one]));
+    for (const [sandboxId, one] of own) {
+      if (live.has(sandboxId)) continue;
+      this.#endRunner(state, one);
+    }
+    for (const sandboxId of live) {
+      if (own.has(sandboxId)) continue;
+      const { leased } = await endSandbox(db, sandboxId);
+      log.warn('sandbox ended', { sandboxId, why: 'it has no runner', leased });
+      reapNow();
+    }
+  }
+
   async #exited(state: SandboxesState, { sandboxId, how }: { sandboxId: SandboxId; how: string }): Promise<void> {
-    for (const own of state.own.values()) if (own.id === sandboxId) state.own.delete(own.conversationId);
+    for (const own of state.own.values()) if (own.id === sandboxId) this.#forget(state, own);
     const { leased } = await endSandbox(this.#deps.db, sandboxId);
     if (how === 'crashed') this.#deps.log.warn('sandbox died', { sandboxId, leased });
-    if (leased) this.#deps.reapNow();
+    this.#deps.reapNow(); // also when it seemed to hold nothing: a claim may have been on its way
     this.#lookSoon(state);
   }
 }

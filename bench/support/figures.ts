@@ -3,11 +3,11 @@
  * Does not own: any measurement. A target is printed beside its figure and never asserted.
  */
 
-/** One measured number. `unit` is `ms`, `KB`, `MB`, `/s` or `` for a plain count. */
+/** One measured number. `unit` is `ms`, `KB`, `MB`, `/s`, `%` or `` for a plain count. */
 export interface Figure {
   readonly name: string;
   readonly value: number;
-  readonly unit: 'ms' | 'KB' | 'MB' | '/s' | '';
+  readonly unit: 'ms' | 'KB' | 'MB' | '/s' | '%' | '';
   /** What the design aims at, in the same unit, and how it is written: `<= 2u + 8 ms`. */
   readonly target?: { readonly atMost: number; readonly text: string };
 }
@@ -30,6 +30,8 @@ export interface Report {
 export interface ScenarioOptions {
   /** About 20 seconds instead of 60 to 90. */
   readonly quick: boolean;
+  /** Folder for a CPU profile of the server (node --cpu-prof), or null for none. Profiling costs time of its own. */
+  readonly profileDir: string | null;
   /** Says what happens now. */
   say(line: string): void;
 }

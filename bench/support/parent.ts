@@ -32,7 +32,7 @@ export function tellParent(event: string, value: unknown): void {
 export function serveParent(commands: Commands, greeting: unknown): void {
   const all: Readonly<Record<string, ((argument: never) => unknown) | undefined>> = { usage, ...commands };
   process.on('message', (message: ToChild) => void answer(message));
-  process.on('disconnect', () => process.exit(1));
+  process.on('disconnect', () => process.exit(0));
   tellParent('ready', greeting);
 
   async function answer({ id, command, argument }: ToChild): Promise<void> {

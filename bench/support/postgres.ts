@@ -3,7 +3,8 @@
  * HEPH_TEST_DATABASE_URL (a superuser's) a database of its own on a running server.
  */
 import { randomUUID } from 'node:crypto';
-import { readdirSync, readFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { createDatabase, dropDatabase, startEmbeddedPostgres } from '../../db/embedded/index.ts';
 import { migrate } from '../../db/migrate.ts';
@@ -18,7 +19,7 @@ export interface BenchPostgres {
 }
 
 /** Starts it and makes an empty, migrated database. */
-export async function startPostgres(scratchDir: string): Promise<BenchPostgres> {
+export async function startPostgres(): Promise<BenchPostgres> {
   const given = process.env['HEPH_TEST_DATABASE_URL'];
   if (given) {
     const name = `heph_bench_${randomUUID().slice(0, 8)}`;
@@ -26,9 +27,20 @@ export async function startPostgres(scratchDir: string): Promise<BenchPostgres> 
     await migrate(url);
     return { url, embedded: false, cpuMs: () => null, stop: () => dropDatabase(given, name) };
   }
-  const server = await startEmbeddedPostgres({ dataDir: path.join(scratchDir, 'postgres'), log: silentLog });
-  await migrate(server.url);
-  return { url: server.url, embedded: true, cpuMs: () => treeCpuMs(server.pid), stop: () => server.stop() };
+  // A directory of its own: as root, PostgreSQL runs as another user, who may not enter ours.
+  const dataDir = mkdtempSync(path.join(tmpdir(), 'heph-bench-postgres-'));
+  const server = await startEmbeddedPostgres({ dataDir, log: silentLog });
+  const stop = async (): Promise<void> => {
+    await server.stop();
+    rmSync(dataDir, { recursive: true, force: true });
+  };
+  try {
+    await migrate(server.url);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return { url: server.url, embedded: true, cpuMs: () => treeCpuMs(server.pid), stop };
 }
 
 /** Clock ticks of /proc are 10 ms on every Linux that Node runs on. */

@@ -58,7 +58,8 @@ export class BenchRows {
 
   /** Durations of single-row INSERT commits, one after the other, milliseconds. */
   async unitInserts(count: number): Promise<number[]> {
-    if (!this.#unitReady) await this.#client.query('create table bench_unit (id bigint generated always as identity primary key, note text not null)');
+    if (!this.#unitReady)
+      await this.#client.query('create table bench_unit (id bigint generated always as identity primary key, note text not null)');
     this.#unitReady = true;
     const durations: number[] = [];
     for (let nth = 0; nth < count; nth++) {
@@ -81,8 +82,19 @@ export class BenchRows {
     const owner = { workspaceId: uuidv7<'workspace'>(), accountId: uuidv7<'account'>() };
     await this.#client.query("insert into workspace (id, slug, name) values ($1, 'bench', 'Bench')", [owner.workspaceId]);
     await this.#client.query("insert into account (id, display_name) values ($1, 'Bench')", [owner.accountId]);
-    await this.#client.query('insert into workspace_member (workspace_id, account_id) values ($1, $2)', [owner.workspaceId, owner.accountId]);
+    await this.#client.query('insert into workspace_member (workspace_id, account_id) values ($1, $2)', [
+      owner.workspaceId,
+      owner.accountId,
+    ]);
     return owner;
+  }
+
+  /** The account of everybody on this machine. */
+  async localMember(): Promise<Owner> {
+    const row = await this.#one(
+      "select m.workspace_id, m.account_id from workspace_member m join workspace w on w.id = m.workspace_id where w.slug = 'home'",
+    );
+    return { workspaceId: row['workspace_id'] as WorkspaceId, accountId: row['account_id'] as AccountId };
   }
 
   /** Empty threads below one entry. */
@@ -90,7 +102,7 @@ export class BenchRows {
     const ids = Array.from({ length: count }, () => uuidv7<'conversation'>());
     await this.#client.query(
       `insert into mentor_conversation (id, workspace_id, account_id, parent_conversation_id, parent_entry_id)
-      select id, $1, $2, $3, $4 from unnest($5::uuid[]) as id`,
+      select id, $1::uuid, $2::uuid, $3::uuid, $4::uuid from unnest($5::uuid[]) as id`,
       [parent.workspaceId, parent.accountId, parent.conversationId, parent.entryId, ids],
     );
     return ids;
@@ -128,17 +140,17 @@ const FILL = `
     from generate_series(1, $4::int) as n
   ), entries as (
     insert into mentor_entry (id, workspace_id, conversation_id, turn_id, seq, kind, surface, text, payload)
-    select question_id, $2, $1, turn_id, n * 2 - 1, 'QUESTION', 'app', 'Why does it work?', null from turn_of
+    select question_id, $2::uuid, $1::uuid, turn_id, n * 2 - 1, 'QUESTION', 'app', 'Why does it work?', null from turn_of
     union all
-    select answer_id, $2, $1, turn_id, n * 2, 'ANSWER', 'app', 'Because it is tested.', json_build_object(
+    select answer_id, $2::uuid, $1::uuid, turn_id, n * 2, 'ANSWER', 'app', 'Because it is tested.', json_build_object(
       'type', 'message', 'id', answer_id, 'parentId', null, 'timestamp', '2026-01-01T00:00:00.000Z', 'message', json_build_object(
         'role', 'assistant', 'content', json_build_array(json_build_object('type', 'text', 'text', 'Because it is tested.')),
         'stopReason', 'stop', 'timestamp', 1767225600000)) from turn_of
   ), turns as (
     insert into mentor_turn (id, workspace_id, conversation_id, account_id, question_entry_id, question_seq, request_id, surface, status,
       attempt, started_at, ended_at)
-    select turn_id, $2, $1, $3, question_id, n * 2 - 1, 'fill-' || turn_id, 'app', 'DONE', 1, clock_timestamp(), clock_timestamp()
+    select turn_id, $2::uuid, $1::uuid, $3::uuid, question_id, n * 2 - 1, 'fill-' || turn_id, 'app', 'DONE', 1, clock_timestamp(), clock_timestamp()
     from turn_of
   )
   insert into agent_run (id, workspace_id, kind, conversation_id, turn_id, state, epoch, ended_at)
-  select gen_random_uuid(), $2, 'TURN', $1, turn_id, 'ENDED', 1, clock_timestamp() from turn_of`;
+  select gen_random_uuid(), $2::uuid, 'TURN', $1::uuid, turn_id, 'ENDED', 1, clock_timestamp() from turn_of`;

@@ -52,7 +52,13 @@ export function endOf(context: ContextResponse, modelCalls: number): TurnEndRequ
   };
   for (let nth = 1; nth < modelCalls; nth++) {
     add(assistant([TOOL_CALL], 'toolUse'));
-    add({ role: 'toolResult', toolCallId: TOOL_CALL.id, toolName: 'read', content: [{ type: 'text', text: 'Nothing here.' }], isError: false });
+    add({
+      role: 'toolResult',
+      toolCallId: TOOL_CALL.id,
+      toolName: 'read',
+      content: [{ type: 'text', text: 'Nothing here.' }],
+      isError: false,
+    });
   }
   add(assistant([{ type: 'text', text: ANSWER }], 'stop'));
   return { outcome: 'DONE', entries, lastPartial: { text: ANSWER, stage: null } };
@@ -60,5 +66,14 @@ export function endOf(context: ContextResponse, modelCalls: number): TurnEndRequ
 
 function assistant(content: readonly object[], stopReason: string): StoredMessage & Readonly<Record<string, unknown>> {
   const usage = { input: 100, output: 120, cacheRead: 0, cacheWrite: 0, totalTokens: 220 };
-  return { role: 'assistant', content, api: 'openai-completions', provider: 'heph', model: 'heph', usage, stopReason, timestamp: Date.now() };
+  return {
+    role: 'assistant',
+    content,
+    api: 'openai-completions',
+    provider: 'heph',
+    model: 'heph',
+    usage,
+    stopReason,
+    timestamp: Date.now(),
+  };
 }

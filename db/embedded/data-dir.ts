@@ -44,11 +44,27 @@ const PASSWORD = /^[A-Za-z0-9_-]{32,128}$/;
 const MODE_AS_ROOT = 0o711;
 const MODE = 0o700;
 
+/**
+ * Makes a directory and what is missing above it. Not `mkdirSync({recursive})`: where a file system answers ENOENT for a child of a
+ * directory that exists (/proc), Node tries again for ever.
+ */
+function makeDirs(dir: string, mode: number): void {
+  if (existsSync(dir)) return;
+  const parent = dirname(dir);
+  if (parent !== dir) makeDirs(parent, mode);
+  try {
+    mkdirSync(dir, { mode });
+  } catch (error) {
+    // Another starter may have made it in between.
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST' || !statSync(dir).isDirectory()) throw error;
+  }
+}
+
 /** Makes the data directory if needed. The path in the result has no symbolic links, so one directory has one name. */
 export function openDataDir(dataDir: string): Layout {
   const wanted = resolve(dataDir);
   const asRoot = process.getuid?.() === 0;
-  mkdirSync(wanted, { recursive: true, mode: asRoot ? MODE_AS_ROOT : MODE });
+  makeDirs(wanted, asRoot ? MODE_AS_ROOT : MODE);
   const real = realpathSync(wanted);
   const contents = readdirSync(real);
   // A directory that is ours and holds nothing yet is set up as if it had been made here.

@@ -17,6 +17,17 @@ export interface LeaseTimes {
   readonly graceMs: number;
 }
 
+/** How long a new lease lasts: it never goes past the claim's bound. */
+export function leaseMs({ leaseTtlMs, deadlineMs, graceMs }: LeaseTimes): number {
+  return Math.min(leaseTtlMs, deadlineMs + graceMs);
+}
+
+/**
+ * Candidates beyond the free slots. One that another writer holds at this moment is skipped, and must not cost the next in line its slot;
+ * without a free slot there are no candidates, so that nobody is held up for nothing.
+ */
+const SPARE_CANDIDATES = 8;
+
 /** A sandbox that waits for its conversation's next run. */
 export interface Offer {
   readonly conversationId: ConversationId;
@@ -62,7 +73,7 @@ export async function claimTurns(db: Executor, offers: readonly Offer[], times: 
     ), candidate as materialized (
       select q.id as turn_id, q.conversation_id, q.rank, o.sandbox_id, c.version
       from claim_order q join offer o using (conversation_id) join mentor_conversation c on c.id = q.conversation_id
-      order by q.rank limit (select count(*) from turn_slot where run_id is null and not retiring)
+      order by q.rank limit (select count(*) + sign(count(*))::int * ${SPARE_CANDIDATES}::int from turn_slot where run_id is null and not retiring)
     ), locked as materialized (
       select c.id as conversation_id, k.turn_id, k.sandbox_id, k.rank
       from mentor_conversation c join candidate k on k.conversation_id = c.id join sandbox b on b.id = k.sandbox_id
@@ -84,7 +95,7 @@ export async function claimTurns(db: Executor, offers: readonly Offer[], times: 
       returning t.id
     ), run as (
       update agent_run r set state = 'LEASED', epoch = r.epoch + 1, sandbox_id = g.sandbox_id, called_at = null,
-        lease_until = clock_timestamp() + ${times.leaseTtlMs}::int * interval '1 ms',
+        lease_until = clock_timestamp() + ${leaseMs(times)}::int * interval '1 ms',
         deadline_at = clock_timestamp() + ${times.deadlineMs}::int * interval '1 ms',
         bound_at = clock_timestamp() + ${times.deadlineMs + times.graceMs}::int * interval '1 ms'
       from granted g join turn on turn.id = g.turn_id where r.turn_id = g.turn_id

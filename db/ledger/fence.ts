@@ -19,13 +19,18 @@ export interface ClaimTimes {
   readonly deadlineMs: number;
 }
 
-/** `null`: the attempt has lost its run. `stop` is set after a stop or the deadline. */
-export type AttemptState = (ClaimTimes & { readonly stop: StopReason | null }) | null;
+/** An attempt that has its run. `stop` is set after a stop or the deadline. */
+export type LiveAttempt = ClaimTimes & { readonly stop: StopReason | null };
+
+/** `null`: the attempt has lost its run. */
+export type AttemptState = LiveAttempt | null;
+
+/** A renewed attempt with its whole name: a batch may hold two attempts of one run, and only one of them has it. */
+export type RenewedAttempt = LiveAttempt & Omit<AttemptKey, 'runId'>;
 
 const stateRow = z.object({ lease_ms: z.number(), deadline_ms: z.number(), status: z.string().nullable() });
 
-function toState(row: z.infer<typeof stateRow> | null): AttemptState {
-  if (!row) return null;
+function toState(row: z.infer<typeof stateRow>): LiveAttempt {
   const stop = row.status === 'STOPPED' ? 'developer' : row.deadline_ms <= 0 ? 'deadline' : null;
   return { leaseTtlMs: Math.max(0, row.lease_ms), deadlineMs: Math.max(0, row.deadline_ms), stop };
 }
@@ -37,7 +42,7 @@ export async function checkAttempt(db: Executor, key: AttemptKey): Promise<Attem
       (extract(epoch from r.deadline_at - clock_timestamp()) * 1000)::int as deadline_ms, t.status
     from agent_run r left join mentor_turn t on t.id = r.turn_id
     where r.id = ${key.runId} and r.epoch = ${key.epoch} and r.sandbox_id = ${key.sandboxId} and r.state = 'LEASED'`);
-  return toState(row);
+  return row && toState(row);
 }
 
 /**
@@ -55,33 +60,25 @@ export async function noteCall(db: Executor, key: AttemptKey): Promise<AttemptSt
     select (extract(epoch from run.lease_until - clock_timestamp()) * 1000)::int as lease_ms,
       (extract(epoch from run.deadline_at - clock_timestamp()) * 1000)::int as deadline_ms, t.status
     from run left join mentor_turn t on t.id = run.turn_id`);
-  return toState(row);
+  return row && toState(row);
 }
 
-const renewedRow = stateRow.extend({ id: z.string(), epoch: z.number() });
+const renewedRow = stateRow.extend({ id: z.string(), epoch: z.number(), sandbox_id: z.string() });
 
 /**
  * Renews a batch of leases in one statement: rows in order of id, locked ones skipped (whoever holds one is ending it or taking it back).
- * No lease goes past the claim's bound. Returns the renewed attempts by run id.
+ * No lease goes past the claim's bound. Returns the renewed attempts by run id; compare epoch and sandbox with the key.
  */
 export async function renewLeases(
   db: Executor,
   keys: readonly AttemptKey[],
   leaseTtlMs: number,
-): Promise<ReadonlyMap<RunId, AttemptState>> {
+): Promise<ReadonlyMap<RunId, RenewedAttempt>> {
+  const [runs, epochs, sandboxes] = [keys.map((k) => k.runId), keys.map((k) => k.epoch), keys.map((k) => k.sandboxId)];
   const rows = await db.any(sql.prepared('ledger_renew', renewedRow)`
     with wanted as materialized (
-      select * from unnest(${sql.array(
-        keys.map((k) => k.runId),
-        'uuid',
-      )}, ${sql.array(
-        keys.map((k) => k.epoch),
-        'int4',
-      )},
-        ${sql.array(
-          keys.map((k) => k.sandboxId),
-          'uuid',
-        )}) as w(id, epoch, sandbox_id)
+      select * from unnest(${sql.array(runs, 'uuid')}, ${sql.array(epochs, 'int4')}, ${sql.array(sandboxes, 'uuid')})
+        as w(id, epoch, sandbox_id)
     ), locked as materialized (
       select r.id from agent_run r join wanted w on w.id = r.id and w.epoch = r.epoch and w.sandbox_id = r.sandbox_id
       where r.state = 'LEASED' and r.bound_at > (select clock_timestamp())
@@ -90,10 +87,10 @@ export async function renewLeases(
       update agent_run r set lease_until = least(clock_timestamp() + ${leaseTtlMs}::int * interval '1 ms', r.bound_at),
         called_at = coalesce(r.called_at, clock_timestamp())
       from locked l where r.id = l.id
-      returning r.id, r.epoch, r.lease_until, r.deadline_at, r.turn_id
+      returning r.id, r.epoch, r.sandbox_id, r.lease_until, r.deadline_at, r.turn_id
     )
-    select n.id, n.epoch, (extract(epoch from n.lease_until - clock_timestamp()) * 1000)::int as lease_ms,
+    select n.id, n.epoch, n.sandbox_id, (extract(epoch from n.lease_until - clock_timestamp()) * 1000)::int as lease_ms,
       (extract(epoch from n.deadline_at - clock_timestamp()) * 1000)::int as deadline_ms, t.status
     from renewed n left join mentor_turn t on t.id = n.turn_id`);
-  return new Map(rows.map((row) => [row.id as RunId, toState(row)]));
+  return new Map(rows.map((row) => [row.id as RunId, { ...toState(row), epoch: row.epoch, sandboxId: row.sandbox_id as SandboxId }]));
 }

@@ -2,8 +2,8 @@
  * Owns: taking back attempts whose lease has run out or whose sandbox is gone. Only the ReaperActor calls it.
  * rule: R8 (the database clock judges)  rule: R9 (first loss requeues, second fails)  rule: R6
  * The first lost lease returns the turn to the queue, the second fails it, a passed deadline fails it, a stopped turn stays stopped.
- * Conversations are locked first, in order, SKIP LOCKED, at the version of the read; the lease is judged again on the locked run,
- * because a renewal does not change the version.
+ * Conversations are locked first, in order, SKIP LOCKED, at the version of the read; then turn and run, in this order as everywhere (the
+ * opening of a model call holds both, without the conversation). The lease is judged on the locked run: a renewal changes no version.
  */
 import { z } from 'zod';
 import type { AccountId, ConversationId, RunId, TurnId, WorkspaceId } from '../../src/kernel/ids.ts';
@@ -49,33 +49,38 @@ export async function takeBackLeases(db: Executor, batchMax: number, texts: Reap
       from mentor_conversation c join due d on d.conversation_id = c.id
       where c.version = d.version
       order by c.id for update of c skip locked
-    ), run as (
-      update agent_run r set
-        state = case when t.status = 'RUNNING' and t.attempt < 2 and r.deadline_at > clock_timestamp() then 'WAITING' else 'ENDED' end,
-        ended_at = case when t.status = 'RUNNING' and t.attempt < 2 and r.deadline_at > clock_timestamp() then null else clock_timestamp() end,
-        sandbox_id = null, lease_until = null, deadline_at = null, bound_at = null, called_at = null
-      from locked l join agent_run o on o.id = l.run_id join mentor_turn t on t.id = o.turn_id
-      where r.id = l.run_id and r.state = 'LEASED' and (l.orphan or r.lease_until <= clock_timestamp())
-      returning r.id, r.epoch, r.turn_id, r.conversation_id, r.state, o.deadline_at <= clock_timestamp() as late
+    ), held as materialized (
+      select t.id as turn_id, t.account_id, t.status, t.attempt, r.id as run_id, r.epoch, r.conversation_id,
+        r.deadline_at <= (select clock_timestamp()) as late
+      from locked l join agent_run r on r.id = l.run_id join mentor_turn t on t.id = r.turn_id
+      where r.state = 'LEASED' and (l.orphan or r.lease_until <= clock_timestamp())
+      for no key update of t, r skip locked
+    ), verdict as materialized (
+      select h.*, case when h.status = 'STOPPED' then 'STOPPED' when h.attempt < 2 and not h.late then 'QUEUED' else 'FAILED' end as becomes
+      from held h
     ), turn as (
       update mentor_turn t set
-        status = case when t.status = 'STOPPED' then 'STOPPED' when run.state = 'WAITING' then 'QUEUED' else 'FAILED' end,
-        ended_at = case when t.status = 'STOPPED' then t.ended_at when run.state = 'WAITING' then null else clock_timestamp() end,
-        error_code = case when t.status = 'RUNNING' and run.state = 'ENDED'
-          then case when run.late then ${texts.deadline.code}::text else ${texts.failed.code}::text end end,
-        error_text = case when t.status = 'RUNNING' and run.state = 'ENDED'
-          then case when run.late then ${texts.deadline.text}::text else ${texts.failed.text}::text end end
-      from run where t.id = run.turn_id
-      returning t.id, t.status, t.account_id
+        status = v.becomes,
+        ended_at = case when v.becomes = 'QUEUED' then null else coalesce(t.ended_at, clock_timestamp()) end,
+        error_code = case when v.becomes = 'FAILED' then case when v.late then ${texts.deadline.code}::text else ${texts.failed.code}::text end end,
+        error_text = case when v.becomes = 'FAILED' then case when v.late then ${texts.deadline.text}::text else ${texts.failed.text}::text end end
+      from verdict v where t.id = v.turn_id
+      returning t.id
+    ), run as (
+      update agent_run r set
+        state = case when v.becomes = 'QUEUED' then 'WAITING' else 'ENDED' end,
+        ended_at = case when v.becomes = 'QUEUED' then null else clock_timestamp() end,
+        sandbox_id = null, lease_until = null, deadline_at = null, bound_at = null, called_at = null
+      from verdict v join turn on turn.id = v.turn_id where r.id = v.run_id
+      returning r.id
     ), freed as (
       update turn_slot s set run_id = null from run where s.run_id = run.id
     ), conv as (
-      update mentor_conversation c set version = c.version + 1 from run where c.id = run.conversation_id
+      update mentor_conversation c set version = c.version + 1 from verdict v where c.id = v.conversation_id
       returning c.id, c.workspace_id, c.version
     )
-    select conv.workspace_id, turn.account_id, conv.id as conversation_id, conv.version, turn.id as turn_id, run.id as run_id, run.epoch,
-      turn.status
-    from run join turn on turn.id = run.turn_id join conv on conv.id = run.conversation_id`);
+    select conv.workspace_id, v.account_id, conv.id as conversation_id, conv.version, v.turn_id, v.run_id, v.epoch, v.becomes as status
+    from verdict v join conv on conv.id = v.conversation_id`);
   return rows.map((row) => ({
     workspaceId: row.workspace_id as WorkspaceId,
     accountId: row.account_id as AccountId,

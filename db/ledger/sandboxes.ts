@@ -1,6 +1,6 @@
 /**
  * Owns: sandboxes and the machines that run them. A conversation has one live sandbox (`ux_sandbox_live`).
- * A host proves that it lives by a session-level advisory lock (held by HostLock below); when it is dead its sandboxes end, and the reaper
+ * A host proves that it lives by a session-level advisory lock (db/host-lock.ts); when it is dead its sandboxes end, and the reaper
  * takes their attempts back at once instead of after the lease.
  */
 import { z } from 'zod';
@@ -99,11 +99,15 @@ export interface NewSandbox {
   readonly credentialHash: Buffer;
 }
 
-/** False when the conversation has a live sandbox already (another server was faster). */
+/**
+ * False when the conversation has a live sandbox already (another server was faster), or when the host was ended: nobody would ever end a
+ * sandbox of an ended host. A host that was taken for dead takes its lock again first (db/host-lock.ts).
+ */
 export async function insertSandbox(db: Executor, box: NewSandbox): Promise<boolean> {
   const row = await db.maybeOne(sql.type(idRow)`
     insert into sandbox (id, workspace_id, conversation_id, host_id, credential_hash)
-    values (${box.id}, ${box.workspaceId}, ${box.conversationId}, ${box.hostId}, ${sql.binary(box.credentialHash)})
+    select ${box.id}::uuid, ${box.workspaceId}::uuid, ${box.conversationId}::uuid, h.id, ${sql.binary(box.credentialHash)}
+    from sandbox_host h where h.id = ${box.hostId}::uuid and h.ended_at is null for share
     on conflict (conversation_id) where state <> 'ENDED' do nothing
     returning id`);
   return row !== null;
@@ -117,6 +121,29 @@ export async function endSandbox(db: Executor, id: SandboxId): Promise<{ leased:
     update sandbox set state = 'ENDED', ended_at = clock_timestamp() where id = ${id} and state <> 'ENDED'
     returning id, exists (select 1 from agent_run r where r.sandbox_id = ${id} and r.state = 'LEASED') as leased`);
   return { leased: row?.leased ?? false };
+}
+
+/**
+ * Ends sandboxes whose lease has run out: their runner does not answer, and a conversation must not wait for it. What they held is taken
+ * back like that of any ended sandbox (reap.ts). A run that is being renewed or ended at this moment is locked, and skipped.
+ */
+export async function endSilentSandboxes(db: Executor, batchMax: number): Promise<readonly SandboxId[]> {
+  const rows = await db.any(sql.prepared('ledger_end_silent_sandboxes', idRow)`
+    with silent as materialized (
+      select b.id from agent_run r join sandbox b on b.id = r.sandbox_id
+      where r.state = 'LEASED' and r.lease_until <= (select clock_timestamp()) and b.state <> 'ENDED'
+      order by r.lease_until limit ${batchMax}::int for no key update of r, b skip locked
+    )
+    update sandbox b set state = 'ENDED', ended_at = clock_timestamp() from silent where b.id = silent.id
+    returning b.id`);
+  return rows.map((row) => row.id as SandboxId);
+}
+
+/** Sandboxes of a host that are not ended. */
+export async function liveSandboxes(db: Executor, hostId: HostId): Promise<ReadonlySet<SandboxId>> {
+  const rows = await db.any(sql.prepared('ledger_live_sandboxes', idRow)`
+    select id from sandbox where host_id = ${hostId}::uuid and state <> 'ENDED'`);
+  return new Set(rows.map((row) => row.id as SandboxId));
 }
 
 /**
@@ -153,5 +180,6 @@ export async function uncalledClaim(
       (extract(epoch from r.deadline_at - clock_timestamp()) * 1000)::int as deadline_ms
     from agent_run r
     where r.sandbox_id = ${sandboxId} and r.state = 'LEASED' and r.called_at is null and r.lease_until > clock_timestamp()`);
-  return row && { runId: row.run_id as RunId, epoch: row.epoch, leaseTtlMs: row.lease_ms, deadlineMs: row.deadline_ms };
+  if (!row) return null;
+  return { runId: row.run_id as RunId, epoch: row.epoch, leaseTtlMs: Math.max(0, row.lease_ms), deadlineMs: Math.max(0, row.deadline_ms) };
 }

@@ -1,6 +1,7 @@
 /**
  * Owns: a person's stop. A queued turn never runs; a running one is STOPPED at once and its run stays leased for the grace, so that its
- * loop can end it with the cut-off answer. rule: R6 (STOPPED-leased is a legal pair)  rule: R8
+ * loop can end it with the cut-off answer. The lease runs out with the grace, however long ago or lately it was renewed.
+ * rule: R6 (STOPPED-leased is a legal pair)  rule: R8
  */
 import { z } from 'zod';
 import type { ConversationId, RunId, TurnId } from '../../src/kernel/ids.ts';
@@ -34,7 +35,8 @@ export async function stopTurn(db: Executor, p: StopParams): Promise<StopResult>
       update agent_run r set
         state = case when r.state = 'LEASED' then 'LEASED' else 'ENDED' end,
         ended_at = case when r.state = 'LEASED' then null else clock_timestamp() end,
-        bound_at = case when r.state = 'LEASED' then least(r.bound_at, clock_timestamp() + ${p.graceMs}::int * interval '1 ms') end
+        bound_at = case when r.state = 'LEASED' then least(r.bound_at, clock_timestamp() + ${p.graceMs}::int * interval '1 ms') end,
+        lease_until = case when r.state = 'LEASED' then least(r.lease_until, clock_timestamp() + ${p.graceMs}::int * interval '1 ms') end
       from turn where r.turn_id = turn.id
       returning r.id, r.state
     )

@@ -11,7 +11,7 @@ import type { Surface } from '../../src/contract/common.ts';
 import type { AccountId, ConversationId, EntryId, RunId, SandboxId, TurnId, WorkspaceId } from '../../src/kernel/ids.ts';
 import { violates } from '../faults.ts';
 import { type Executor, sql } from '../pool.ts';
-import type { LeaseTimes } from './claim.ts';
+import { type LeaseTimes, leaseMs } from './claim.ts';
 
 export interface SubmitParams {
   readonly workspaceId: WorkspaceId;
@@ -111,7 +111,7 @@ function insertQuestion(db: Executor, p: SubmitParams): Promise<z.infer<typeof s
       from written w where w.slot_no is null
       union all
       select ${p.runId}::uuid, ${p.workspaceId}::uuid, 'TURN', w.id, ${p.turnId}::uuid, 'LEASED', 1, ${p.sandboxId}::uuid,
-        clock_timestamp() + ${p.times.leaseTtlMs}::int * interval '1 ms', clock_timestamp() + ${p.times.deadlineMs}::int * interval '1 ms',
+        clock_timestamp() + ${leaseMs(p.times)}::int * interval '1 ms', clock_timestamp() + ${p.times.deadlineMs}::int * interval '1 ms',
         clock_timestamp() + ${p.times.deadlineMs + p.times.graceMs}::int * interval '1 ms'
       from written w where w.slot_no is not null
     ), taken as (

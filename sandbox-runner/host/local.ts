@@ -4,7 +4,7 @@
  * Does not own: which conversation needs a sandbox and when it is idle (SandboxesActor), and isolation.
  * Limits: maxRunners processes, warm ones included.
  */
-import { mkdirSync, mkdtempSync, readFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RunnerAssignment } from '../../src/contract/agent.ts';
 import { type Clock, pause } from '../../src/kernel/clock.ts';
@@ -22,7 +22,6 @@ const END_MAX_MS = 5_000;
 /** Pause before a warm runner is replaced that was gone before it was ever used: doubles up to the second. */
 const RESPAWN_MIN_MS = 250;
 const RESPAWN_MAX_MS = 30_000;
-const PAGE_BYTES = 4_096;
 
 export interface LocalSandboxHostOptions {
   /** What each runner is told: `http://127.0.0.1:port` or `unix:/path` of the agent listener. */
@@ -60,13 +59,15 @@ export class LocalSandboxHost {
   readonly #runners = new Map<RunnerProcess, Promise<void>>();
   readonly #listeners = new Set<ExitListener>();
   readonly #setprivPath = findSetpriv();
+  readonly #swept: Promise<void>;
   #draining = false;
   #failedStarts = 0;
 
-  /** Starts the warm runners at once. */
+  /** Starts the warm runners at once, and removes what a server that was killed could not. */
   constructor(options: LocalSandboxHostOptions) {
     this.#options = options;
     mkdirSync(options.runtimeDir, { recursive: true, mode: 0o700 });
+    this.#swept = this.#sweep();
     this.#keepWarm();
   }
 
@@ -111,7 +112,7 @@ export class LocalSandboxHost {
   /** Ends every runner: busy ones hand their run on within `graceMs`, what is left then is killed. Nothing starts any more. */
   async drain(graceMs: number): Promise<void> {
     this.#draining = true;
-    await Promise.all([...this.#runners.keys()].map((runner) => this.#end(runner, graceMs)));
+    await Promise.all([this.#swept, ...[...this.#runners.keys()].map((runner) => this.#end(runner, graceMs))]);
   }
 
   /** A runner for this sandbox: a warm one, else one that is starting, else a new one. */
@@ -144,7 +145,7 @@ export class LocalSandboxHost {
   #spawn(): RunnerProcess | null {
     const { runtimeDir, maxRunners, clock, log } = this.#options;
     if (this.#runners.size >= maxRunners) return null;
-    const workDir = mkdtempSync(join(runtimeDir, 'w-'));
+    const workDir = mkdtempSync(join(runtimeDir, `w-${process.pid}-`));
     const runner = new RunnerProcess({
       workDir,
       compileCacheDir: join(runtimeDir, 'compile-cache'),
@@ -161,9 +162,32 @@ export class LocalSandboxHost {
     const { how } = await runner.gone;
     const { sandboxId } = runner;
     this.#runners.delete(runner);
-    if (sandboxId !== null) for (const listener of this.#listeners) listener(sandboxId, how);
+    if (sandboxId !== null) this.#tell(sandboxId, how);
     void this.#replace(sandboxId === null && how === 'crashed');
-    await removeTree(runner.workDir).catch((error: unknown) => this.#options.log.error('runner_folder_left', { pid: runner.pid }, error));
+    await this.#remove(runner.workDir);
+  }
+
+  /** Work folders of servers that are gone: they hold documents of people. */
+  async #sweep(): Promise<void> {
+    const { runtimeDir } = this.#options;
+    for (const name of readdirSync(runtimeDir)) {
+      const owner = /^w-(\d+)-/.exec(name)?.[1];
+      if (owner !== undefined && !isAlive(Number(owner))) await this.#remove(join(runtimeDir, name));
+    }
+  }
+
+  async #remove(workDir: string): Promise<void> {
+    await removeTree(workDir).catch((error: unknown) => this.#options.log.error('runner_folder_left', {}, error));
+  }
+
+  #tell(sandboxId: SandboxId, how: 'asked' | 'crashed'): void {
+    for (const listener of this.#listeners) {
+      try {
+        listener(sandboxId, how);
+      } catch (error) {
+        this.#options.log.error('runner_listener_failed', { sandboxId }, error);
+      }
+    }
   }
 
   /** `failed`: it was gone before it was used, so the next one would probably fail at once. */
@@ -192,11 +216,20 @@ export class LocalSandboxHost {
   }
 }
 
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as { code?: unknown }).code === 'EPERM';
+  }
+}
+
 /** Linux tells; elsewhere nothing is said. */
 function memoryOf(pid: number | null): { rssBytes?: number } {
   try {
-    const pages = Number(readFileSync(`/proc/${pid}/statm`, 'utf8').split(' ')[1]);
-    return Number.isFinite(pages) ? { rssBytes: pages * PAGE_BYTES } : {};
+    const kibibytes = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
+    return kibibytes === undefined ? {} : { rssBytes: Number(kibibytes) * 1024 };
   } catch {
     return {};
   }

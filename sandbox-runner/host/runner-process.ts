@@ -5,12 +5,13 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { type RunnerAssignment, type RunnerCommand, type RunnerReport, runnerReportSchema } from '../../src/contract/agent.ts';
 import type { SandboxId } from '../../src/kernel/ids.ts';
 import type { Log } from '../../src/kernel/log.ts';
 
-const DRIVER = new URL('../driver.ts', import.meta.url).pathname;
+const DRIVER = join(import.meta.dirname, '../driver.ts');
 /** A turn holds its path, its documents and Pi; more than this is a leak. */
 const HEAP_MAX_MB = 512;
 /** Half of V8's own choice is young garbage; this saves 30 MB a runner and costs no time that can be measured. */

@@ -64,10 +64,14 @@ function timeoutOf(seconds: number | undefined): number {
 
 function present(result: CommandResult, toWire: (text: string) => string) {
   const { content, truncated } = pi.truncateTail(toWire(result.tail));
-  const cut =
-    truncated || result.outputBytes > result.tailBytes ? `\n\n[Showing the end of ${pi.formatSize(result.outputBytes)} of output.]` : '';
+  const isCut = truncated || result.outputBytes > result.tailBytes;
   const status = statusOf(result);
-  const text = `${content}${cut}${status === null ? '' : `\n\n${status}`}`.trim();
+  const parts = [
+    content.replace(/\n+$/, ''),
+    isCut ? `[Showing the end of ${pi.formatSize(result.outputBytes)} of output.]` : '',
+    status ?? '',
+  ];
+  const text = parts.filter((part) => part !== '').join('\n\n');
   return wellFormedResult({ content: [{ type: 'text', text: text === '' ? '(no output)' : text }], isError: status !== null });
 }
 

@@ -4,19 +4,19 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { expect } from 'chai';
 import { type RunnerReport, runnerReportSchema } from '../../src/contract/agent.ts';
 import type { RuntimeFault } from '../../src/kernel/faults.ts';
 import { type SandboxId, uuidv7 } from '../../src/kernel/ids.ts';
-import { openai, openStream, streamTool } from '../support/agent-scripts.ts';
+import { openai, openStream, streamTool, streamWords } from '../support/agent-scripts.ts';
 import { FakeAgentServer, problem, type Responder } from '../support/fake-agent-server.ts';
-import { RunnerRig, startRunner } from '../support/runner-rig.ts';
+import { processGone, RunnerRig, startRunner } from '../support/runner-rig.ts';
 import { skipLoudly } from '../support/skip.ts';
 
-const DRIVER = new URL('../../sandbox-runner/driver.ts', import.meta.url).pathname;
+const DRIVER = join(import.meta.dirname, '../../sandbox-runner/driver.ts');
 const HOST = new URL('../../sandbox-runner/host/local.ts', import.meta.url).href;
 const heldOpen: Responder = (_call, response) => openStream(response)(openai.words('Once upon'));
 
@@ -80,7 +80,7 @@ describe('a runner', () => {
     const callsBefore = server.calls.filter((call) => call.name !== 'turn/partial').length;
     child.stdin.end();
     expect(await exitOf(child)).to.equal(0);
-    await gone(pid);
+    await processGone(pid);
     expect(server.calls.filter((call) => call.name !== 'turn/partial')).to.have.length(callsBefore);
   });
 
@@ -94,6 +94,20 @@ describe('a runner', () => {
     expect((await server.call('end')).body).to.deep.equal({ outcome: 'HANDED_ON' });
     expect(await exitOf(child)).to.equal(0);
     expect(server.named('turn/end')).to.deep.equal([]);
+  });
+
+  it('is not ended by the Ctrl-C that a terminal sends to everybody', async () => {
+    const { child, assign } = startDriver();
+    assign();
+    server.on('model', async (_call, response) => {
+      child.kill('SIGINT');
+      child.kill('SIGHUP');
+      streamWords(response, ['Still here.']);
+    });
+    server.giveRun();
+    expect((await server.end()).outcome).to.equal('DONE');
+    child.kill('SIGTERM');
+    expect(await exitOf(child)).to.equal(0);
   });
 
   it('keeps pulling while its server restarts', async () => {
@@ -181,6 +195,14 @@ describe('a runner', () => {
       expect(await refused).to.deep.equal([sandboxId, 'asked']);
     });
 
+    it('leaves no documents of people on the disk, also when its server was killed', async () => {
+      const left = join(rig.runtimeDir, 'w-999999999-left');
+      mkdirSync(left);
+      writeFileSync(join(left, 'user.json'), '{}');
+      await rig.openHost({ gateway: server.gateway }).drain(0);
+      expect(existsSync(left)).to.equal(false);
+    });
+
     it('does not outlive a server that is killed', async () => {
       const own = await rig.openServer();
       const options = { gateway: own.gateway, runtimeDir: rig.runtimeDir, warmCount: 1, maxRunners: 2, bash: false };
@@ -195,20 +217,7 @@ describe('a runner', () => {
       const [line] = await once(createInterface({ input: parent.stdout }), 'line');
       await own.call('next');
       parent.kill('SIGKILL');
-      for (const pid of JSON.parse(String(line)) as number[]) await gone(pid);
+      for (const pid of JSON.parse(String(line)) as number[]) await processGone(pid);
     });
   });
 });
-
-/** Waits until a process is gone, or dead and not yet collected by its parent. */
-async function gone(pid: number): Promise<void> {
-  const isAlive = (): boolean => {
-    try {
-      process.kill(pid, 0);
-      return process.platform !== 'linux' || !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
-    } catch {
-      return false;
-    }
-  };
-  while (isAlive()) await new Promise((resolve) => setImmediate(resolve));
-}

@@ -20,7 +20,7 @@ import {
   wordsIn,
 } from '../support/agent-scripts.ts';
 import { type FakeAgentServer, type Responder, reply } from '../support/fake-agent-server.ts';
-import { RunnerRig } from '../support/runner-rig.ts';
+import { processGone, RunnerRig } from '../support/runner-rig.ts';
 
 /** Variables that bash sets itself. */
 const BASH_OWN = new Set(['OLDPWD', 'PWD', 'SHLVL', '_']);
@@ -166,6 +166,25 @@ describe('a runner answers turns', () => {
       expect(wordsIn((await fake.end()).entries, 'toolResult')).to.deep.equal(['INDEX.md\ninputs']);
     });
 
+    it('a command that takes too long is ended, what it left in the background too, and a long output is cut', async () => {
+      const calls = [
+        { command: 'sleep 1000 & echo $!' },
+        { command: 'echo slow; exec sleep 1000', timeout: 0.2 },
+        { command: 'seq 1 100000' },
+      ];
+      fake.on('model', (call, response) => {
+        const args = calls[fake.named('model').indexOf(call)];
+        if (args === undefined) streamWords(response, ['Done.']);
+        else streamTool(response, 'bash', args);
+      });
+      fake.giveRun();
+      const [background = '', slow, long = ''] = wordsIn((await fake.end()).entries, 'toolResult');
+      await processGone(Number(background));
+      expect(slow).to.match(/^slow\n\nCommand timed out after 0.2 seconds/);
+      expect(long).to.match(/\n100000\n\n\[Showing the end of [\d.]+KB of output\.\]$/);
+      expect(Buffer.byteLength(long)).to.be.lessThan(52 * 1024);
+    });
+
     it('bash is declared but refuses where it may not run', async () => {
       const { server } = await rig.openRunner({ bash: false });
       server.on('model', (_call, response) =>
@@ -219,7 +238,7 @@ describe('a runner answers turns', () => {
         send(openai.finish('stop'));
         response.end('data: [DONE]\n\n');
       });
-      fake.giveRun();
+      const { context } = fake.giveRun();
       const end = await fake.end();
       expect(
         fake
@@ -229,6 +248,11 @@ describe('a runner answers turns', () => {
       ).to.equal(true);
       expect(wordsIn(end.entries, 'assistant')).to.deep.equal(['All of it.']);
       expect(end.entries.map((entry) => entry.type)).not.to.include('context_edit');
+      const known = new Set([null, context.questionEntryId, ...end.entries.map((entry) => entry.id)]);
+      expect(
+        end.entries.filter((entry) => !known.has(entry.parentId)),
+        'each entry is linked to one that the ledger has',
+      ).to.deep.equal([]);
     });
   });
 });

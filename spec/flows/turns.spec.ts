@@ -123,7 +123,7 @@ for (const api of ['openai-completions', 'openai-responses', 'anthropic-messages
       expect(sent).to.include('You are Hephaestus');
       for (const tool of ['read', 'bash']) expect(sent).to.match(new RegExp(`"name":"${tool}"`));
       expect(sent).to.match(/\[(Mon|Tue|Wed|Thu|Fri|Sat|Sun) \d{4}-\d\d-\d\d \d\d:\d\d Europe\/Berlin\]\\nWhat do you see\?/);
-      expect(sent.indexOf('<situation>')).to.be.greaterThan(sent.indexOf('What do you see?'));
+      expect(sent.lastIndexOf('<situation>')).to.be.greaterThan(sent.lastIndexOf('What do you see?'));
       expect(first?.body.model).to.equal('model-of-the-spec');
       const headers = first?.headers ?? {};
       const key = api === 'anthropic-messages' ? headers['x-api-key'] : headers.authorization;

@@ -81,11 +81,28 @@ describe('an answer of the provider', () => {
       expect(await reader.read().catch(() => 'broken')).to.equal('broken');
     });
 
+    it('but not while content comes, however long the whole answer takes', async () => {
+      for (const api of LLM_APIS) {
+        ({ rig, attempt } = await suite.open({ api, callBounds: { unverifiedMaxMs: 600_000 } }));
+        const holds = Array.from({ length: 5 }, hold);
+        suite.provider.use(() => ({ steps: holds.flatMap((held, i) => [{ hold: held }, { text: `word-${i} ` }]) }));
+        const response = await rig.call(attempt, question, { path: API_PATHS[api] });
+        const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+        for (const [i, held] of holds.entries()) {
+          rig.clock.advance(50_000);
+          held.release();
+          await readUntil(reader, `word-${i} `);
+        }
+        await settled(rig);
+        expect(rig.gateway.stats().ended).to.deep.equal({ ok: 1 });
+      }
+    });
+
     it('with comments and pings for ever: they are no content', async () => {
       for (const api of LLM_APIS) {
         // The clock runs faster here than the database answers.
         ({ rig, attempt } = await suite.open({ api, callBounds: { unverifiedMaxMs: 600_000 } }));
-        const holds = Array.from({ length: 6 }, hold);
+        const holds = Array.from({ length: 8 }, hold);
         const steps = [
           ...textSteps('half'),
           ...holds.flatMap((held, i) => [{ hold: held }, i % 2 ? { ping: true as const } : { comment: `tick ${i}` }]),
@@ -94,13 +111,14 @@ describe('an answer of the provider', () => {
         const response = await rig.call(attempt, question, { path: API_PATHS[api] });
         const reader = (response.body as ReadableStream<Uint8Array>).getReader();
         await readUntil(reader, 'half');
-        for (const held of holds.slice(0, 5)) {
+        for (const held of holds.slice(0, 7)) {
+          rig.clock.advance(25_000);
           held.release();
           await reader.read();
-          rig.clock.advance(30_000);
         }
+        rig.clock.advance(4_999);
         expect(rig.gateway.stats().inFlight).to.equal(1);
-        rig.clock.advance(30_000);
+        rig.clock.advance(1);
         await readUntil(reader, 'upstream_stalled');
         rig.clock.advance(1_000);
         expect(await reader.read().catch(() => 'broken')).to.equal('broken');
@@ -127,6 +145,14 @@ describe('an answer of the provider', () => {
           .to.have.nested.property('[0]')
           .that.includes({ outcome: 'provider_error', http_status: status });
       }
+    });
+
+    it('refuses the key with an answer without end, which nobody reads', async () => {
+      await open();
+      const n = suite.provider.seen.length + 1;
+      suite.provider.use(() => ({ status: 401, body: 'x'.repeat(12_000_000) }));
+      expect((await rig.call(attempt, question)).status).to.equal(502);
+      await (await suite.provider.request(n)).aborted;
     });
 
     it('says no: its status, its words and Retry-After pass, its other headers do not', async () => {

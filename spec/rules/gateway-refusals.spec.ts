@@ -60,7 +60,10 @@ describe('the LLM gateway', () => {
 
     it('when another sandbox names the run', async () => {
       const [attempt, other] = [await openRig(), await seedAttempt(suite.db)];
-      expect(await refused({ ...attempt, sandbox: other.sandbox }, question)).to.include({ status: 409, code: 'MENTOR_LEASE_LOST' });
+      const older = { ...attempt.sandbox, sandboxId: other.sandbox.sandboxId };
+      for (const sandbox of [other.sandbox, older]) {
+        expect(await refused({ ...attempt, sandbox }, question)).to.include({ status: 409, code: 'MENTOR_LEASE_LOST' });
+      }
     });
 
     it('when the turn has made its 40 calls, and the attempt after it starts at zero', async () => {

@@ -4,59 +4,12 @@
  */
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { SseDecoder, type SseFrame } from '../../src/web/net/sse-decoder.ts';
+import type { Partial } from '../../src/contract/events.ts';
 import { announcements } from '../../src/web/store/announce.ts';
-import { reduce } from '../../src/web/store/reducer.ts';
-import { type ChatAction, type ChatState, EMPTY_STATE } from '../../src/web/store/state.ts';
-import { keepUnchanged, type TimelineItem, timeline } from '../../src/web/store/timeline.ts';
-import { WebLedger } from '../support/web-ledger.ts';
-
-function lineOf(item: TimelineItem): string {
-  if (item.kind === 'failure') return `x ${item.text}`;
-  if (item.kind === 'answer') return item.phase === 'live' ? `~ ${item.text}` : `! ${item.text} [${item.phase}]`;
-  const { status } = item;
-  return `? ${item.text} [${status.kind === 'queued' ? `queued ${status.place}` : status.kind}]`;
-}
-const linesOf = (state: ChatState): string[] => timeline(state, state.mainId).map(lineOf);
-
-/** A page that is fed by hand. */
-class Client {
-  state = EMPTY_STATE;
-
-  act(...actions: ChatAction[]): this {
-    for (const action of actions) this.state = reduce(this.state, action);
-    return this;
-  }
-
-  /** Connects and reads at once. */
-  connect(ledger: WebLedger): this {
-    return this.act({ type: 'snapshot', snapshot: ledger.snapshot() }).read(ledger);
-  }
-
-  read(ledger: WebLedger): this {
-    return this.synced(ledger.entries.length === 0 ? {} : { [ledger.conversationId]: ledger.page() });
-  }
-
-  synced(pages: Extract<ChatAction, { type: 'synced' }>['pages']): this {
-    return this.act({ type: 'synced', generation: this.state.generation, pages });
-  }
-
-  /** The person presses Send. */
-  send(requestId: string, text: string): this {
-    return this.act({ type: 'ask', question: { requestId, text, askedAt: '2026-10-08T07:12:03.120Z', phase: 'sending', reason: null } });
-  }
-
-  /** The ledger answers every question about a turn in doubt. */
-  resolve(ledger: WebLedger): this {
-    for (const turnId of this.state.doubts) {
-      const turn = structuredClone(ledger.turns.find((candidate) => candidate.id === turnId) ?? null);
-      this.act({ type: 'turn-read', turnId, turn, generation: this.state.generation });
-    }
-    return this;
-  }
-}
-
-const connected = (ledger: WebLedger): Client => new Client().connect(ledger);
+import type { ChatAction, ChatState } from '../../src/web/store/state.ts';
+import { keepUnchanged, timeline } from '../../src/web/store/timeline.ts';
+import { Client, connected, linesOf } from '../support/page-client.ts';
+import { WebLedger } from '../support/page-ledger.ts';
 
 describe('the page shows the ledger', () => {
   /** One thing that happens: in the ledger, then between ledger and page. */
@@ -111,9 +64,8 @@ describe('the page shows the ledger', () => {
     };
     const askOwn = ({ answerAfter }: Step, name: string) => {
       client.send(name, `mine ${name}`);
-      const { generation } = client.state;
       const rows = ledger.ask(name, `mine ${name}`);
-      if (answerAfter !== null) inSteps(answerAfter, () => client.act({ type: 'answered', requestId: name, ...rows, generation }));
+      if (answerAfter !== null) inSteps(answerAfter, () => client.act({ type: 'answered', requestId: name, ...rows }));
       else client.act({ type: 'unsent', requestId: name, phase: 'unsent', reason: 'no answer came' });
     };
     let told = 0;
@@ -144,7 +96,7 @@ describe('the page shows the ledger', () => {
         expect(withoutCutOffWords(client)).to.deep.equal(ledger.lines());
         expect(linesOf(client.connect(ledger).state)).to.deep.equal(ledger.lines());
       }),
-      { numRuns: 1_500 },
+      { numRuns: 2_000 },
     );
   });
 
@@ -230,6 +182,40 @@ describe('an answer that is being written', () => {
     expect(linesOf(client.connect(ledger).state)).to.deep.equal(ledger.lines());
   });
 
+  it('shows nothing of a run that was handed on, nor of an attempt whose end this page did not see', () => {
+    const { ledger, client } = writing();
+    const words = ledger.log.at(-1) as ChatAction;
+    ledger.requeue('handed-on');
+    client.act(ledger.log.at(-1) as ChatAction).resolve(ledger);
+    ledger.claim();
+    client.act(words, ledger.log.at(-2) as ChatAction).resolve(ledger);
+    expect(linesOf(client.state).at(-1)).to.equal('~ ');
+    ledger.requeue('lost');
+    client.connect(ledger);
+    ledger.claim();
+    client.act(
+      { ...words, partial: { ...(words as { partial: object }).partial, epoch: 1 } } as ChatAction,
+      ledger.log.at(-2) as ChatAction,
+    );
+    expect(linesOf(client.state).at(-1)).to.equal('~ ');
+  });
+
+  it('is not set back by late accounts after a run was handed on', () => {
+    const { ledger, client } = writing();
+    const [waiting, started] = ledger.log.filter((event) => event.type === 'turn') as ChatAction[];
+    ledger.requeue('handed-on');
+    client.act(ledger.log.at(-1) as ChatAction).resolve(ledger);
+    client.act(waiting as ChatAction, started as ChatAction).resolve(ledger);
+    expect(linesOf(client.state)).to.deep.equal(['? which board? [starting]']);
+  });
+
+  it('takes only what is new from words that overlap', () => {
+    const { ledger, client } = writing();
+    ledger.write(' is fast');
+    client.act({ type: 'partial', partial: ledger.snapshot().partials[0] as Partial });
+    expect(linesOf(client.state).at(-1)).to.equal('~ Odroid N2+ is fast');
+  });
+
   it('discards the first attempt also when nobody said that it was lost', () => {
     const { ledger, client } = writing();
     ledger.requeue('lost');
@@ -290,7 +276,7 @@ describe('an own question', () => {
     expect(linesOf(client.state)).to.deep.equal(['? hello? [sending]']);
     const [id] = timeline(client.state, null).map((item) => item.id);
     const rows = ledger.ask('mine', 'hello?');
-    client.act({ type: 'answered', requestId: 'mine', ...rows, generation: client.state.generation });
+    client.act({ type: 'answered', requestId: 'mine', ...rows });
     expect(linesOf(client.state)).to.deep.equal(['? hello? [starting]']);
     expect(timeline(client.state, client.state.mainId)[0]?.id).to.equal(id);
   });
@@ -309,15 +295,37 @@ describe('an own question', () => {
     const ledger = new WebLedger();
     ledger.ask('first', 'first');
     const client = connected(ledger).send('mine', 'hello?');
-    const { generation } = client.state;
     const rows = ledger.ask('mine', 'hello?');
     for (let turn = 0; turn < 2; turn++) {
       ledger.claim();
       ledger.end('FAILED', []);
     }
     client.act({ type: 'snapshot', snapshot: ledger.snapshot() });
-    client.act({ type: 'answered', requestId: 'mine', ...rows, generation });
+    client.act({ type: 'answered', requestId: 'mine', ...rows });
     expect(linesOf(client.read(ledger).resolve(ledger).state)).to.deep.equal(ledger.lines());
+  });
+
+  it('is as the stream says it is, although its own answer comes later', () => {
+    const ledger = new WebLedger();
+    const client = connected(ledger).send('mine', 'hello?');
+    const rows = ledger.ask('mine', 'hello?');
+    const [entry, turn] = [structuredClone(rows.entry), structuredClone(rows.turn)];
+    client.act(
+      { type: 'turn', turn: { ...turn, waitingFor: 'FREE_HEPH', position: 2 } },
+      { type: 'entry', entry: { ...entry, text: 'edited' } },
+    );
+    client.act({ type: 'answered', requestId: 'mine', ...rows });
+    expect(linesOf(client.state)).to.deep.equal(['? edited [waiting]']);
+  });
+
+  it('whose answer came between two snapshots is there once', () => {
+    const ledger = new WebLedger();
+    ledger.ask('first', 'first');
+    const client = connected(ledger).send('mine', 'hello?');
+    const [snapshot, page] = [ledger.snapshot(), ledger.page()];
+    client.act({ type: 'snapshot', snapshot }, { type: 'answered', requestId: 'mine', ...ledger.ask('mine', 'hello?') });
+    client.act({ type: 'snapshot', snapshot }).synced({ [ledger.conversationId]: page });
+    expect(linesOf(client.state)).to.deep.equal(['? first [starting]', '? hello? [queued 2]']);
   });
 
   it('behind others names its place, and moves up when one before it is removed', () => {
@@ -336,78 +344,52 @@ describe('an own question', () => {
   });
 });
 
-describe('the stream decoder', () => {
-  const encoder = new TextEncoder();
-  const decodeInPieces = (bytes: Uint8Array, cuts: readonly number[]): SseFrame[] => {
-    const decoder = new SseDecoder();
-    const frames: SseFrame[] = [];
-    let from = 0;
-    for (const cut of [...cuts, bytes.length]) {
-      frames.push(...decoder.push(bytes.subarray(from, cut)));
-      from = cut;
+describe('older messages', () => {
+  function answered(questions: number): WebLedger {
+    const ledger = new WebLedger();
+    for (let index = 0; index < questions; index++) {
+      ledger.ask(`q${index}`, `question ${index}`);
+      ledger.claim();
+      ledger.end('DONE', [`answer ${index}`]);
     }
-    return frames;
-  };
-  const words = ['[DONE]', 'data: x', 'event: done', 'a\u2028b\u2029c\u0085d', '👩‍👩‍👧‍👦 שלום ñ', '', ' leading', '</script>'];
-  const text = words.map((word) => JSON.stringify({ text: word })).join('|');
-  const expected = [
-    { event: 'entry', data: text },
-    { event: 'message', data: 'first\n second\n' },
-    { event: 'turn', data: '{}' },
-  ];
-  const stream = (end: string): string =>
-    [
-      `\uFEFF: ping`,
-      '',
-      'event: entry',
-      `data: ${text}`,
-      'id: 7',
-      '',
-      ':',
-      'data:first',
-      'data:  second',
-      'data',
-      '',
-      'event:lonely',
-      '',
-      'retry: 1',
-      'event:turn',
-      'data:{}',
-      '',
-      '',
-    ].join(end);
-
-  for (const [name, end] of [
-    ['CRLF', '\r\n'],
-    ['CR', '\r'],
-    ['LF', '\n'],
-  ] as const) {
-    it(`reads lines that end with ${name}, cut at every byte and at every pair of bytes`, () => {
-      const bytes = encoder.encode(stream(end));
-      expect(decodeInPieces(bytes, [])).to.deep.equal(expected);
-      for (let cut = 0; cut <= bytes.length; cut++) expect(decodeInPieces(bytes, [cut])).to.deep.equal(expected);
-      const everyByte = Array.from(bytes, (_, index) => index);
-      expect(decodeInPieces(bytes, everyByte)).to.deep.equal(expected);
-    });
+    return ledger;
   }
 
-  it('reads any text of a person cut anywhere', () => {
-    const anyText = fc.string({ unit: fc.constantFrom('a', '\r', '\n', ':', ' ', '\u2028', '👩', 'data: x', '[DONE]', 'é') });
-    fc.assert(
-      fc.property(fc.array(anyText), fc.array(fc.nat(400)), fc.constantFrom('\n', '\r', '\r\n'), (texts, places, end) => {
-        const data = texts.map((value) => JSON.stringify(value));
-        const bytes = encoder.encode(data.map((value) => `event: entry${end}data: ${value}${end}${end}`).join(''));
-        const cuts = places.filter((place) => place < bytes.length).sort((a, b) => a - b);
-        expect(decodeInPieces(bytes, cuts)).to.deep.equal(data.map((value) => ({ event: 'entry', data: value })));
-      }),
-    );
+  it('are left alone until they are loaded, and then come above the others, as the stream last told them', () => {
+    const ledger = answered(4);
+    const id = ledger.conversationId;
+    const client = new Client().act({ type: 'snapshot', snapshot: ledger.snapshot() }).synced({ [id]: ledger.page(9, 4) });
+    const [, first] = ledger.entries;
+    if (first === undefined) throw new Error('four questions were answered');
+    client.act({ type: 'entry', entry: structuredClone(first) });
+    expect(linesOf(client.state)).to.have.length(4);
+    client.act({ type: 'older-asked', conversationId: id });
+    const page = ledger.page(5, 4);
+    ledger.erase(first);
+    client.act(ledger.log.at(-1) as ChatAction, { type: 'older-read', conversationId: id, generation: client.state.generation, page });
+    expect(linesOf(client.state)).to.deep.equal(ledger.lines());
   });
 
-  it('gives up on an event that never ends instead of filling the memory', () => {
-    const decoder = new SseDecoder();
-    const piece = encoder.encode('x'.repeat(1_000_000));
-    expect(() => {
-      for (let count = 0; count < 20; count++) decoder.push(piece);
-    }).to.throw('too large');
+  it('that were asked for before a reconnection are not put among newer ones', () => {
+    const ledger = answered(4);
+    const id = ledger.conversationId;
+    const client = new Client().act({ type: 'snapshot', snapshot: ledger.snapshot() }).synced({ [id]: ledger.page(9, 4) });
+    const { generation } = client.act({ type: 'older-asked', conversationId: id }).state;
+    const page = ledger.page(5, 4);
+    client.act({ type: 'snapshot', snapshot: ledger.snapshot() }).synced({ [id]: ledger.page(9, 4) });
+    client.act({ type: 'older-read', conversationId: id, generation, page });
+    expect(linesOf(client.state)).to.have.length(4);
+    expect(client.state.ranges[id]).to.deep.equal({ nextBefore: 5, older: 'idle' });
+  });
+
+  it('that were deleted do not come back with a late event', () => {
+    const ledger = answered(1);
+    const client = connected(ledger);
+    const [, answer] = ledger.entries;
+    if (answer === undefined) throw new Error('one question was answered');
+    const late = structuredClone(answer);
+    ledger.erase(answer);
+    client.act(ledger.log.at(-1) as ChatAction, { type: 'entry', entry: late });
+    expect(linesOf(client.state).at(-1)).to.equal('!  [done]');
   });
 });

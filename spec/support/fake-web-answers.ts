@@ -12,7 +12,7 @@ const everything = `Here is what I found. A **lease** ends in one of three ways,
 \`\`\`ts
 /** Renews a lease; null when it was lost. */
 export async function renew(run: RunId, epoch: number): Promise<Lease | null> {
-  const row = await pool.maybeOne(sql.prepared(renewLease)\`${'${run}, ${epoch}'}\`);
+  const row = await pool.maybeOne(sql.prepared(renewLease)\`\${run}, \${epoch}\`);
   return row === null ? null : { ttlMs: row.lease_ttl_ms, deadlineMs: row.deadline_ms }; // a long line that has to scroll inside its block
 }
 \`\`\`
@@ -37,5 +37,5 @@ A very long word: ${'Donaudampfschifffahrtsgesellschaft'.repeat(4)}. <img src=x 
 
 export const showcase = {
   everything,
-  short: 'A lease ends when its loop ends the turn, when the reaper takes it back, or when a person stops it. See the card below.',
+  short: 'A lease ends when its loop ends the turn, when the reaper takes it back, or when a person stops it.',
 };

@@ -7,28 +7,27 @@ import { readFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { extname, join } from 'node:path';
-import type { Entry, Session, Turn } from '../../src/contract/web.ts';
+import type { Session, Turn } from '../../src/contract/web.ts';
 import { systemClock, type Timer } from '../../src/kernel/clock.ts';
 import { uuidv7 } from '../../src/kernel/ids.ts';
 import { showcase } from './fake-web-answers.ts';
+import { WebLedger } from './page-ledger.ts';
 
 export interface FakeOptions {
-  port?: number;
-  /** Answered questions that are there at the start. */
+  /** Answered questions that are there at the start, one each nine hours. */
   history?: number;
   session?: Partial<Session>;
-  /** Folder of the built page. */
-  dist?: string;
 }
 
 const contentSecurityPolicy =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; " +
   "manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 const types: Record<string, string> = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml' };
-const pageEntries = 20;
+const dist = join(import.meta.dirname, '../../dist/web');
+const historyStepMs = 9 * 3_600_000;
 
 /** What is in a question -> what happens to it. Anything else is answered with a piece of everything. */
-const scripts = ['#fail', '#hold', '#wait', '#retry', '#gap', '#short'] as const;
+const scripts = ['#fail', '#hold', '#retry', '#gap', '#short'] as const;
 const refusals = [
   { word: '#busy', status: 503, code: 'BUSY', detail: 'Hephaestus is busy right now. Try again in a moment.' },
   {
@@ -38,33 +37,25 @@ const refusals = [
     detail: '10 follow-up questions are waiting already. Remove one of them, or wait.',
   },
 ];
-type Script = (typeof scripts)[number] | 'answer';
 
 export class FakeWebServer {
   readonly session: Session;
   /** While true every request is answered with 502, as a proxy does when the server is away. */
   down = false;
-  readonly #conversationId = uuidv7();
-  readonly #entries: Entry[] = [];
-  readonly #turns: Turn[] = [];
-  readonly #partials = new Map<string, { epoch: number; text: string; stage: string | null }>();
+  #nowMs = Date.now();
+  readonly ledger = new WebLedger(() => new Date(this.#nowMs).toISOString());
   readonly #streams = new Set<ServerResponse>();
-  readonly #dist: string;
   readonly #http = createServer((request, response) => void this.#serve(request, response));
-  #running: Timer | null = null;
+  #told = 0;
+  #loop: Timer | null = null;
 
-  constructor(options: FakeOptions = {}) {
-    this.#dist = options.dist ?? join(import.meta.dirname, '../../dist/web');
-    this.session = {
-      assistantName: 'Hephaestus',
-      account: { id: uuidv7(), displayName: 'Ada', timeZone: 'Europe/Berlin' },
-      workspace: { id: uuidv7(), slug: 'home', name: 'Home' },
-      demoModel: false,
-      warnings: [],
-      limits: { questionMaxChars: 32_000, maxFollowUps: 10 },
-      ...options.session,
-    };
-    for (let index = options.history ?? 0; index > 0; index--) this.#remember(index);
+  constructor({ history = 0, session = {} }: FakeOptions = {}) {
+    const limits = { questionMaxChars: 32_000, maxFollowUps: 10 };
+    const account = { id: uuidv7(), displayName: 'Ada', timeZone: 'Europe/Berlin' };
+    const workspace = { id: uuidv7(), slug: 'home', name: 'Home' };
+    this.session = { assistantName: 'Hephaestus', account, workspace, demoModel: false, warnings: [], limits, ...session };
+    for (let ago = history; ago > 0; ago--) this.#remember(ago);
+    this.#told = this.ledger.log.length;
   }
 
   /** Resolves with the address, for example `http://127.0.0.1:8090`. */
@@ -83,157 +74,86 @@ export class FakeWebServer {
   }
 
   async close(): Promise<void> {
-    this.#running?.cancel();
+    this.#loop?.cancel();
     this.#http.closeAllConnections();
     await new Promise((resolve) => this.#http.close(resolve));
   }
 
-  #remember(daysAgo: number): void {
-    const at = new Date(Date.now() - daysAgo * 9 * 3_600_000).toISOString();
-    const turn = this.#newTurn(`#short Question ${daysAgo} of the past: how does a lease end?`, uuidv7(), at);
-    Object.assign(turn, { status: daysAgo % 7 === 3 ? 'STOPPED' : 'DONE', startedAt: at, endedAt: at, attempt: 1 });
-    if (daysAgo % 7 === 5) {
-      const text = "Hephaestus's AI model stopped responding, so Hephaestus could not finish this reply. Try again in a moment.";
-      Object.assign(turn, { status: 'FAILED', error: { code: 'STALLED', text } });
-    } else this.#addEntry(turn, 'answer', `Answer ${daysAgo}. ${showcase.short}`, at);
+  #remember(ago: number): void {
+    this.#nowMs = Date.now() - ago * historyStepMs;
+    const { turn } = this.ledger.ask(uuidv7(), `Question ${ago} of the past: how does a lease end?`);
+    this.ledger.claim();
+    if (ago % 7 === 5) this.ledger.end('FAILED', []);
+    else if (ago % 7 === 3) {
+      this.ledger.stop(this.#turn(turn.id) as Turn);
+      this.ledger.endStopped(`Answer ${ago}. A lease ends when`);
+    } else this.ledger.end('DONE', [`Answer ${ago}. ${showcase.short}`]);
   }
 
-  #newTurn(text: string, requestId: string, at: string): Turn {
-    const turn: Turn = {
-      id: uuidv7(),
-      conversationId: this.#conversationId,
-      questionEntryId: '',
-      requestId,
-      status: 'QUEUED',
-      attempt: 0,
-      waitingFor: text.includes('#wait') ? 'FREE_HEPH' : null,
-      position: text.includes('#wait') ? 3 : null,
-      stage: null,
-      error: null,
-      createdAt: at,
-      startedAt: null,
-      endedAt: null,
-    };
-    turn.questionEntryId = this.#addEntry(turn, 'question', text, at).id;
-    this.#turns.push(turn);
-    return turn;
+  #turn(id: string | undefined): Turn | undefined {
+    return this.ledger.turns.find((turn) => turn.id === id);
   }
 
-  #addEntry(turn: Turn, kind: Entry['kind'], text: string, at: string): Entry {
-    const card = { type: 'card' as const, kind: 'link', id: 'a', title: 'Leases and retries', url: 'https://example.org/leases', text: '' };
-    const entry: Entry = {
-      id: uuidv7(),
-      conversationId: this.#conversationId,
-      seq: this.#entries.length + 1,
-      turnId: turn.id,
-      kind,
-      surface: 'app',
-      text,
-      parts: kind === 'question' ? [] : [{ type: 'text', text }, ...(text.includes('card') ? [card] : [])],
-      createdAt: at,
-      erasedAt: null,
-      vote: null,
-    };
-    this.#entries.push(entry);
-    return entry;
-  }
-
-  #send(event: string, data: unknown): void {
-    for (const stream of this.#streams) stream.write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
-  }
-
-  #snapshot(): unknown {
-    const latest = this.#turns.findLast((turn) => turn.endedAt !== null);
-    const turns = this.#turns.filter((turn) => turn === latest || turn.status === 'QUEUED' || turn.status === 'RUNNING');
-    const ids = { id: this.#conversationId, parentConversationId: null, parentEntryId: null };
-    const times = { lastAnswerAt: null, lastReadAt: null, createdAt: new Date(0).toISOString() };
-    const partials = [...this.#partials].map(([turnId, partial]) => ({
-      conversationId: this.#conversationId,
-      turnId,
-      offset: 0,
-      ...partial,
-    }));
-    return { conversations: this.#entries.length === 0 ? [] : [{ ...ids, ...times, latestSeq: this.#entries.length, turns }], partials };
-  }
-
-  #page(before: number, limit: number): unknown {
-    const older = this.#entries.filter((entry) => entry.seq < before);
-    const entries = older.slice(-Math.min(limit, pageEntries));
-    const first = entries[0];
-    const nextBefore = first !== undefined && older.length > entries.length ? first.seq : null;
-    return { entries, nextBefore, turns: this.#turns.filter((turn) => entries.some((entry) => entry.turnId === turn.id)) };
-  }
-
-  #startNext(): void {
-    if (this.#running !== null) return;
-    const turn = this.#turns.find((candidate) => candidate.status === 'QUEUED' && candidate.waitingFor === null);
-    if (turn === undefined) return;
-    const question = this.#entries.find((entry) => entry.id === turn.questionEntryId)?.text ?? '';
-    this.#attempt(turn, scripts.find((script) => question.includes(script)) ?? 'answer');
-  }
-
-  #attempt(turn: Turn, script: Script): void {
-    const epoch = turn.attempt + 1;
-    Object.assign(turn, { status: 'RUNNING', attempt: epoch, startedAt: new Date().toISOString() });
-    this.#send('turn', turn);
-    const text = script === '#short' ? showcase.short : showcase.everything;
-    const words = text.match(/\S+\s*|\n/g) ?? [];
-    let tick = 0;
-    let written = '';
-    this.#running = systemClock.every(90, () => {
-      tick += 1;
-      const stage = tick < 8 ? 'Thinking…' : tick < 14 ? 'Reading the repository…' : 'Thinking…';
-      const delta = tick < 14 ? '' : words.splice(0, 4).join('');
-      const offset = script === '#gap' && tick === 30 ? written.length + 500 : written.length;
-      written += delta;
-      this.#partials.set(turn.id, { epoch, text: written, stage });
-      this.#send('partial', { conversationId: turn.conversationId, turnId: turn.id, epoch, offset, text: delta, stage });
-      if (script === '#fail' && tick === 24) this.#end(turn, 'FAILED', '');
-      else if (script === '#retry' && tick === 30 && epoch === 1) this.#requeue(turn);
-      else if (words.length === 0 && script !== '#hold') this.#end(turn, 'DONE', text);
-    });
-  }
-
-  #requeue(turn: Turn): void {
-    this.#running?.cancel();
-    this.#running = null;
-    this.#partials.delete(turn.id);
-    Object.assign(turn, { status: 'QUEUED' });
-    this.#send('turn', turn);
-    systemClock.after(1_500, () => this.#startNext());
-  }
-
-  #end(turn: Turn, status: Turn['status'], text: string): void {
-    if (turn.status === 'RUNNING') {
-      this.#running?.cancel();
-      this.#running = null;
+  /** Tells every stream what the ledger has logged since the last time. */
+  #tell(): void {
+    for (; this.#told < this.ledger.log.length; this.#told++) {
+      const event = this.ledger.log[this.#told];
+      if (event === undefined) return;
+      const data = event.type === 'turn' ? event.turn : event.type === 'entry' ? event.entry : event.partial;
+      for (const stream of this.#streams) stream.write(`event: ${event.type}\ndata: ${JSON.stringify(data)}\n\n`);
     }
-    const written = this.#partials.get(turn.id)?.text ?? '';
-    this.#partials.delete(turn.id);
-    const error = { code: 'ERROR', text: 'Hephaestus could not finish this reply. Try again.' };
-    Object.assign(turn, { status, endedAt: new Date().toISOString(), error: status === 'FAILED' ? error : null, waitingFor: null });
-    this.#send('turn', turn);
-    const answer = status === 'STOPPED' ? written : text;
-    if (answer !== '') this.#send('entry', this.#addEntry(turn, 'answer', answer, new Date().toISOString()));
-    this.#startNext();
+  }
+
+  /** Runs the next question, if none runs, and writes its answer little by little. */
+  #work(): void {
+    this.#nowMs = Date.now();
+    this.ledger.claim();
+    this.#tell();
+    const turn = this.ledger.running;
+    if (turn === undefined || this.#loop !== null) return;
+    const question = this.ledger.entries.find((entry) => entry.id === turn.questionEntryId)?.text ?? '';
+    const script = scripts.find((word) => question.includes(word));
+    const words = (script === '#short' ? showcase.short : showcase.everything).match(/\S+\s*|\n/g) ?? [];
+    let tick = 0;
+    const done = (change: () => void) => {
+      this.#loop?.cancel();
+      this.#loop = null;
+      this.#nowMs = Date.now();
+      change();
+      this.#tell();
+      systemClock.after(1_000, () => this.#work());
+    };
+    this.#loop = systemClock.every(90, () => {
+      tick += 1;
+      const stage = tick >= 8 && tick < 14 ? 'Reading the repository…' : 'Thinking…';
+      if (turn.status !== 'RUNNING') return done(() => this.ledger.endStopped(words.slice(0, (tick - 14) * 4).join('') || null));
+      this.ledger.write(tick < 14 ? '' : words.slice((tick - 14) * 4, (tick - 13) * 4).join(''), stage);
+      // One report that never reaches the viewers.
+      if (script === '#gap' && tick === 25) this.#told = this.ledger.log.length;
+      this.#tell();
+      if (script === '#fail' && tick === 24) return done(() => this.ledger.end('FAILED', []));
+      if (script === '#retry' && tick === 30 && turn.attempt === 1) return done(() => this.ledger.requeue('lost'));
+      const finished = (tick - 14) * 4 > words.length && script !== '#hold';
+      if (finished) done(() => this.ledger.end('DONE', [words.join('')]));
+    });
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const url = new URL(request.url ?? '/', 'http://fake');
+    const mentor = url.pathname.match(/^\/workspaces\/[^/]+\/mentor\/(.*)$/)?.[1];
     if (this.down) return reply(response, 502, 'away');
     if (url.pathname === '/session') return reply(response, 200, this.session);
-    const mentor = url.pathname.match(/^\/workspaces\/[^/]+\/mentor\/(.*)$/)?.[1];
-    if (mentor === undefined) return this.#file(url.pathname, response);
+    if (mentor === undefined) return serveFile(url.pathname, response);
     if (mentor === 'events') return this.#stream(response);
+    if (mentor === 'questions') return this.#ask(JSON.parse(await body(request)), response);
     if (mentor.endsWith('/entries')) {
       const before = Number(url.searchParams.get('before') ?? Number.POSITIVE_INFINITY);
-      return reply(response, 200, this.#page(before, Number(url.searchParams.get('limit') ?? 50)));
+      return reply(response, 200, this.ledger.page(before, Number(url.searchParams.get('limit') ?? 50)));
     }
-    const turnId = mentor.match(/^turns\/([^/]+)/)?.[1];
-    const turn = this.#turns.find((candidate) => candidate.id === turnId);
-    if (mentor === 'questions') return this.#ask(JSON.parse(await body(request)), response);
+    const turn = this.#turn(mentor.match(/^turns\/([^/]+)/)?.[1]);
     if (turn === undefined) return problem(response, { status: 404, code: 'TURN_NOT_FOUND', detail: 'There is no such turn.' });
-    if (request.method === 'PATCH') this.#end(turn, 'STOPPED', '');
+    if (request.method === 'PATCH') this.ledger.stop(turn);
+    this.#tell();
     return reply(response, 200, turn);
   }
 
@@ -243,34 +163,31 @@ export class FakeWebServer {
       problem(response, refusal);
       return;
     }
-    const known = this.#turns.find((candidate) => candidate.requestId === requestId);
-    const turn = known ?? this.#newTurn(text, requestId, new Date().toISOString());
-    const entry = this.#entries.find((candidate) => candidate.id === turn.questionEntryId);
+    this.#nowMs = Date.now();
+    const isNew = !this.ledger.turns.some((turn) => turn.requestId === requestId);
+    const rows = this.ledger.ask(requestId, text);
+    if (text.includes('#wait')) this.ledger.wait(rows.turn.id, 3);
     // The write happened and its answer is lost: the page must not show or ask it twice.
-    if (text.includes('#lost') && known === undefined) response.destroy();
-    else reply(response, 202, { entry, turn });
-    this.#send('turn', turn);
-    this.#send('entry', entry);
-    this.#startNext();
+    if (text.includes('#lost') && isNew) response.destroy();
+    else reply(response, 202, rows);
+    this.#work();
   }
 
   #stream(response: ServerResponse): void {
     response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' });
     this.#streams.add(response);
     response.on('close', () => this.#streams.delete(response));
-    response.write(`event: snapshot\ndata: ${JSON.stringify(this.#snapshot())}\n\n`);
+    response.write(`event: snapshot\ndata: ${JSON.stringify(this.ledger.snapshot())}\n\n`);
   }
+}
 
-  async #file(path: string, response: ServerResponse): Promise<void> {
-    const name = path === '/' ? '/index.html' : path;
-    const content = await readFile(join(this.#dist, name)).catch(() => null);
-    if (content === null) return reply(response, 404, 'not found');
-    response.writeHead(200, {
-      'content-type': types[extname(name)] ?? 'application/octet-stream',
-      'content-security-policy': contentSecurityPolicy,
-    });
-    response.end(content);
-  }
+async function serveFile(path: string, response: ServerResponse): Promise<void> {
+  const name = path === '/' ? '/index.html' : path;
+  const content = await readFile(join(dist, name)).catch(() => null);
+  if (content === null) return reply(response, 404, 'not found');
+  const type = types[extname(name)] ?? 'application/octet-stream';
+  response.writeHead(200, { 'content-type': type, 'content-security-policy': contentSecurityPolicy });
+  response.end(content);
 }
 
 function reply(response: ServerResponse, status: number, value: unknown): void {

@@ -11,7 +11,7 @@ import { uuidv7 } from '../../src/kernel/ids.ts';
 import { freshDatabase, openTestDatabase } from './database.ts';
 import { type ModelServer, type Script, startModelServer } from './model-server.ts';
 import { removeDataDirs, ServerProcess } from './server-process.ts';
-import { WebClient } from './web-client.ts';
+import { WebClient } from './person.ts';
 
 export const PROVIDER_KEY = 'provider-key-of-the-spec';
 

@@ -2,7 +2,7 @@
  * Owns: real runners for specs: a scripted agent listener, local hosts in a temporary folder, and their end.
  * Does not own: what the listener answers (fake-agent-server.ts).
  */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { LocalSandboxHost, type LocalSandboxHostOptions } from '../../sandbox-runner/host/local.ts';
@@ -56,4 +56,17 @@ export async function startRunner(host: LocalSandboxHost, credential = 'the-cred
   const sandboxId = uuidv7<'sandbox'>();
   await host.start({ sandboxId, conversationId: uuidv7(), credential });
   return sandboxId;
+}
+
+/** Waits until a process is gone, or dead and not yet collected by its parent. */
+export async function processGone(pid: number): Promise<void> {
+  const isAlive = (): boolean => {
+    try {
+      process.kill(pid, 0);
+      return process.platform !== 'linux' || !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+    } catch {
+      return false;
+    }
+  };
+  while (isAlive()) await new Promise((resolve) => setImmediate(resolve));
 }

@@ -118,7 +118,8 @@ export class ServerProcess {
   }
 
   tail(count = 30): string {
-    return [...this.output, ...this.lines.slice(-count).map((line) => JSON.stringify(line))].join('\n');
+    const told = this.lines.slice(-count).map((line) => (line.level === 0 ? line.event : JSON.stringify(line)));
+    return [...this.output, ...told].join('\n');
   }
 
   /** kill -9: no chance to say goodbye. */

@@ -42,7 +42,8 @@ export class HttpProvider implements Provider {
         headersTimeout: this.#bounds.firstByteTimeoutMs,
         bodyTimeout: 0,
       });
-      return { status: reply.statusCode, headers: reply.headers, body: reply.body };
+      const { statusCode: status, headers: replyHeaders, body } = reply;
+      return { status, headers: replyHeaders, body, discard: () => void body.on('error', () => undefined).destroy() };
     } catch (error) {
       const code = error instanceof Error ? (error as { code?: unknown }).code : undefined;
       if (code === 'UND_ERR_HEADERS_TIMEOUT') throw new ProviderStalled('no response headers in time', { cause: error });

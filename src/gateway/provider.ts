@@ -22,6 +22,8 @@ export interface ProviderReply {
   readonly headers: IncomingHttpHeaders;
   /** Bytes as they come. Leaving the loop early, or the request's signal, ends the provider's side. */
   readonly body: AsyncIterable<Uint8Array>;
+  /** Ends the provider's side of a body that nobody will read. */
+  discard(): void;
 }
 
 export interface Provider {

@@ -58,6 +58,7 @@ export async function relayReply(relay: Relay, reply: ProviderReply): Promise<En
   const ending = { outcome: 'provider_error', httpStatus: status, usage: NO_USAGE, bytes: 0 } as const;
   const problem = refuseReply(reply, relay.streams);
   if (problem) {
+    reply.discard();
     answerProblem(relay.ctx, problem);
     return ending;
   }

@@ -77,7 +77,6 @@ export class StreamFacts {
   }
 
   #read({ name, data }: SseEvent): void {
-    if (KEEP_ALIVES.has(name)) return;
     if (PLAIN_DELTA.test(name)) {
       this.#contentEvents += 1;
       return;

@@ -59,9 +59,9 @@ export class SseChannel implements EventSink {
     return this.#writing ? this.#clock.monotonicMs() - this.#writingSinceMs : 0;
   }
 
-  /** Bytes that wait in the queue. */
-  get queuedBytes(): number {
-    return this.#queuedBytes;
+  /** Bytes in memory for this reader: the queue, and what the streams below hold. */
+  get bufferedBytes(): number {
+    return this.#queuedBytes + this.#stream.readableLength + this.#ctx.res.writableLength;
   }
 
   send(event: StreamEventName, json: string): boolean {

@@ -18,7 +18,7 @@ export interface StaticFile {
   readonly type: string;
   /** What the file is offered in, best first. */
   readonly encodings: readonly Encoding[];
-  encoded(encoding: string): Promise<Encoded>;
+  encoded(encoding: Encoding): Promise<Encoded>;
 }
 
 interface Cached {

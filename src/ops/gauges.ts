@@ -4,7 +4,7 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
 import type { ActorView, RunnerView } from '../../actors/index.ts';
 
-/** Where the numbers come from. Each is called at a scrape; one that throws leaves its metric empty. */
+/** Where the numbers come from. Each is called at a scrape; what one that throws would have said is left out, or NaN. */
 export interface GaugeSources {
   readonly actors: () => readonly ActorView[];
   readonly runners: () => readonly RunnerView[];
@@ -31,7 +31,8 @@ export function registerGauges(registry: Registry, sources: GaugeSources): void 
       ...{ name, help, labelNames: labels, registers: [registry] },
       async collect() {
         this.reset();
-        await Promise.try(() => collect(this)).catch(() => {}); // a scrape tells the rest; readiness tells what is wrong
+        // A scrape tells the rest; readiness tells what is wrong.
+        await Promise.try(() => collect(this)).catch(() => labels.length === 0 && this.set(Number.NaN));
       },
     });
   };

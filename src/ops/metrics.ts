@@ -35,7 +35,7 @@ export interface Metrics {
   /** For createActors. */
   readonly kernelObserver: KernelObserver;
   /** For the listeners' `observe`. */
-  requestObserver(listener: 'web' | 'agent' | 'ops'): (sample: RequestSample) => void;
+  observeRequest(sample: RequestSample): void;
   /** Registers what is read at a scrape; once, when its sources exist. */
   watch(sources: GaugeSources): void;
   turnEnded(sample: TurnSample): void;
@@ -60,7 +60,7 @@ export function createMetrics(): Metrics {
   const registers = [registry];
   const requests = new Histogram({
     ...{ name: 'heph_http_request_duration_seconds', help: 'Time to answer a request (to the first byte of a stream).', registers },
-    ...{ labelNames: ['listener', 'route', 'method', 'code'], buckets: SHORT_SECONDS },
+    ...{ labelNames: ['route', 'method', 'code'], buckets: SHORT_SECONDS },
   });
   const recoveries = new Counter({
     ...{ name: 'heph_recoveries_total', help: 'Attempts that were taken back.', labelNames: ['cause'], registers },
@@ -74,9 +74,8 @@ export function createMetrics(): Metrics {
     contentType: registry.contentType,
     metrics: () => registry.metrics(),
     kernelObserver: createKernelObserver(registry),
-    requestObserver: (listener) => (sample) => {
-      const { route, method, status, durationMs } = sample;
-      requests.observe({ listener, route, method: knownMethod(method), code: status }, durationMs / 1_000);
+    observeRequest({ route, method, status, durationMs }) {
+      requests.observe({ route, method: knownMethod(method), code: status }, durationMs / 1_000);
     },
     watch: (sources) => registerGauges(registry, sources),
     turnEnded: turnMetrics(registry),

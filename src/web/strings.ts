@@ -66,6 +66,8 @@ export interface Strings {
   };
   image(alt: string): string;
   table: string;
+  task(done: boolean): string;
+  notices: string;
   tooComplex: string;
   live: {
     started(name: string): string;
@@ -164,6 +166,8 @@ const en: Strings = {
   },
   image: (alt) => (alt === '' ? 'Image (opens in a new tab)' : `Image: ${alt}`),
   table: 'Table',
+  task: (done) => (done ? 'Done' : 'Not done'),
+  notices: 'Notices',
   tooComplex: 'This text is too large or too deeply nested to be formatted. It is shown as it is.',
   live: {
     started: (name) => `${name} is answering.`,

@@ -15,6 +15,9 @@ import { type DemoRequest, readDemoRequest } from './demo-request.ts';
 const PIECE_EVERY_MS = 30;
 const CHARS_PER_TOKEN = 4;
 
+/** A generator that nobody reads does nothing. */
+const discard = () => undefined;
+
 type Delta = Readonly<Record<string, unknown>>;
 
 export class DemoProvider implements Provider {
@@ -29,10 +32,10 @@ export class DemoProvider implements Provider {
   async send({ json, signal }: ProviderRequest): Promise<ProviderReply> {
     if (json['stream'] !== true) {
       const error = { type: 'invalid_request_error', message: 'The demo model only streams: set "stream" to true.' };
-      return { status: 400, headers: { 'content-type': 'application/json' }, body: onlyPiece(JSON.stringify({ error })) };
+      return { status: 400, headers: { 'content-type': 'application/json' }, body: onlyPiece(JSON.stringify({ error })), discard };
     }
     const body = this.#stream(readDemoRequest(json), signal);
-    return { status: 200, headers: { 'content-type': 'text/event-stream' }, body };
+    return { status: 200, headers: { 'content-type': 'text/event-stream' }, body, discard };
   }
 
   async close(): Promise<void> {

@@ -16,10 +16,14 @@ export interface Authenticator {
   authenticate(ctx: Koa.Context): Promise<AccountId>;
 }
 
+/** What a slug can be at all (the table says the same): anything else, for example a NUL, never reaches a statement. */
+const SLUG = /^[a-z0-9][a-z0-9-]{0,62}$/;
+
 /** The asking account as a member of the workspace in the path. Throws WORKSPACE_NOT_FOUND for any other. rule: R16 */
 export async function requireMember(ctx: Koa.Context, authenticator: Authenticator, db: Database): Promise<Member> {
   const accountId = await authenticator.authenticate(ctx);
-  const member = await findMembership(db, param(ctx, 'slug') ?? '', accountId);
+  const slug = param(ctx, 'slug') ?? '';
+  const member = SLUG.test(slug) ? await findMembership(db, slug, accountId) : null;
   if (member) return member;
   throw new RuntimeFault(
     'WORKSPACE_NOT_FOUND',

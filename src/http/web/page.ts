@@ -25,8 +25,8 @@ export function servePage(folder: string): Koa.Middleware {
 }
 
 async function answer(ctx: Koa.Context, path: string, file: StaticFile): Promise<void> {
-  const encoding = ctx.acceptsEncodings(...file.encodings);
-  const { bytes, etag } = await file.encoded(encoding || 'identity');
+  const encoding = file.encodings.find((offered) => ctx.acceptsEncodings(offered)) ?? 'identity';
+  const { bytes, etag } = await file.encoded(encoding);
   ctx.vary('Accept-Encoding');
   if (path !== INDEX) {
     ctx.set('Cache-Control', HASHED.test(path) ? 'public, max-age=31536000, immutable' : 'no-cache');
@@ -37,7 +37,7 @@ async function answer(ctx: Koa.Context, path: string, file: StaticFile): Promise
     ctx.status = 304;
     return;
   }
-  if (encoding && encoding !== 'identity') ctx.set('Content-Encoding', encoding);
+  if (encoding !== 'identity') ctx.set('Content-Encoding', encoding);
   ctx.type = file.type;
   ctx.body = bytes;
 }

@@ -5,9 +5,12 @@ import { LIMITS } from '../../contract/limits.ts';
 import { putReadRequestSchema } from '../../contract/web.ts';
 import { requireMember } from '../auth/authenticator.ts';
 import { readJsonBody } from '../body.ts';
-import { parseInput } from '../input.ts';
+import { InputFault, parseInput } from '../input.ts';
 import type { Route } from '../route.ts';
 import { noConversation, personErased, type WebDeps, withStage } from './deps.ts';
+
+/** Nothing was ever written before. The year 0 is a time to the contract and none to PostgreSQL. */
+const EARLIEST = '1970-01-01T00:00:00.000Z';
 
 export function putRead({ db, authenticator, stages, changes }: WebDeps): Route {
   return {
@@ -16,6 +19,7 @@ export function putRead({ db, authenticator, stages, changes }: WebDeps): Route 
     async handle(ctx) {
       const member = await requireMember(ctx, authenticator, db);
       const { lastReadAt } = parseInput(putReadRequestSchema, await readJsonBody(ctx, { maxBytes: LIMITS.webBodyMaxBytes }));
+      if (lastReadAt < EARLIEST) throw new InputFault([{ path: 'lastReadAt', message: `must not be before ${EARLIEST}` }]);
       const moved = await moveRead(db, member, lastReadAt);
       if (moved.kind === 'erased') throw personErased();
       if (moved.kind === 'no-conversation') throw noConversation();

@@ -189,9 +189,9 @@ export class ChatController {
 
   async #send(requestId: string, text: string): Promise<void> {
     await this.#ready();
-    const { mainId, generation } = this.chat.get();
+    const { mainId } = this.chat.get();
     const result = await this.#ports.api.ask({ requestId, text, ...(mainId === null ? {} : { conversationId: mainId }) });
-    if (result.ok) return this.#dispatch({ type: 'answered', requestId, ...result.value, generation });
+    if (result.ok) return this.#dispatch({ type: 'answered', requestId, ...result.value });
     this.#dispatch({ type: 'unsent', requestId, phase: this.#phaseOf(result.failure), reason: this.#ports.words.failure(result.failure) });
   }
 

@@ -38,6 +38,8 @@ export interface SharedStreamPorts {
 const aliveEveryMs = 10_000;
 /** A leader that says nothing for so long has been frozen by the browser. */
 const leaderSilenceMaxMs = 50_000;
+/** A browser slows the timers of hidden tabs: a leader that sits out a longer pause than this is told to go on by a tab that is awake. */
+const leaderPauseMaxMs = 5_000;
 
 export class SharedStream {
   readonly #name: string;
@@ -49,6 +51,7 @@ export class SharedStream {
   #ended: AbortController | null = null;
   #following: string | null = null;
   #silence: Timer | null = null;
+  #nudge: Timer | null = null;
   #patience: AbortController | null = null;
   #saidAliveMs = Number.NEGATIVE_INFINITY;
 
@@ -80,6 +83,7 @@ export class SharedStream {
     this.#ended = null;
     this.#resign();
     this.#silence?.cancel();
+    this.#nudge?.cancel();
     this.#channel?.close();
     this.#channel = null;
     this.#following = null;
@@ -117,6 +121,7 @@ export class SharedStream {
   #lead(ended: AbortSignal): Promise<void> {
     if (ended.aborted) return Promise.resolve();
     this.#silence?.cancel();
+    this.#nudge?.cancel();
     this.#following = null;
     this.#stream = this.#ports.connect({
       onFrame: (frame) => {
@@ -166,6 +171,8 @@ export class SharedStream {
   #followStatus(leader: string, status: StreamStatus): void {
     if (status.kind === 'connecting') this.#following = null;
     if (this.#following !== null && this.#following !== leader) return;
+    this.#nudge?.cancel();
+    if (status.kind === 'waiting') this.#nudge = this.#ports.clock.after(leaderPauseMaxMs, () => this.#say({ type: 'want-snapshot' }));
     this.#handlers.onStatus(status);
   }
 

@@ -3,7 +3,7 @@
  * Does not own: the requests (chat/controller.ts).
  */
 import { applyEntry } from './pages.ts';
-import { type ChatAction, type ChatState, including, type OutgoingQuestion } from './state.ts';
+import type { ChatAction, ChatState, OutgoingQuestion } from './state.ts';
 import { applyTurn, isOver } from './turns.ts';
 
 function change(state: ChatState, requestId: string, change: Partial<OutgoingQuestion>): ChatState {
@@ -27,17 +27,10 @@ export function applyDiscard(state: ChatState, requestId: string): ChatState {
   return { ...state, outbox: state.outbox.filter((item) => item.requestId !== requestId) };
 }
 
-/**
- * The 202 to an own question. What the stream or a page said about the same rows is newer, except that an end is final. When a snapshot
- * came in between, the turn may have ended unseen: then the ledger is asked.
- */
+/** The 202 to an own question. What the stream or a page said about the same rows is newer, except that an end is final. */
 export function applyAnswered(state: ChatState, action: Extract<ChatAction, { type: 'answered' }>): ChatState {
   const placed = applyDiscard(applyEntry(state, action.entry, 'new'), action.requestId);
-  const known = action.turn.id in placed.turns;
-  if (isOver(action.turn)) return applyTurn(placed, action.turn, 'ledger');
-  if (known) return placed;
-  if (action.generation === placed.generation) return applyTurn(placed, action.turn, 'stream');
-  return { ...placed, doubts: including(placed.doubts, action.turn.id) };
+  return action.turn.id in placed.turns && !isOver(action.turn) ? placed : applyTurn(placed, action.turn, 'ledger');
 }
 
 /** Drops each own question whose entry is here, however it came: a lost answer to a request must not show the question twice. */

@@ -15,7 +15,7 @@ export interface LiveText {
   seenTo: number;
   /** What the assistant does right now, for a person. */
   stage: string | null;
-  /** The turn is over: nothing more is folded in, the words stay until the answer's entry arrives. */
+  /** The turn is over: the words only stay until the answer's entry arrives. */
   closed: boolean;
 }
 
@@ -44,7 +44,7 @@ function begin(partial: Partial): LiveText {
 export function foldPartial(known: LiveText | undefined, partial: Partial, floor: number | null): LiveText | undefined {
   if (floor !== null && partial.epoch <= floor) return known;
   if (known === undefined) return begin(partial);
-  if (known.closed || partial.epoch < known.epoch) return known;
+  if (partial.epoch < known.epoch) return known;
   if (partial.epoch > known.epoch) return begin(partial);
   const end = partial.offset + partial.text.length;
   const seenTo = Math.max(known.seenTo, end);

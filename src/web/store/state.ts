@@ -74,8 +74,8 @@ export type ChatAction =
   | { type: 'resend'; requestId: string }
   | { type: 'discard'; requestId: string }
   | { type: 'unsent'; requestId: string; phase: 'unsent' | 'refused'; reason: string }
-  /** The 202 to an own question. `generation` is the one under which it was sent. */
-  | { type: 'answered'; requestId: string; entry: Entry; turn: Turn; generation: number }
+  /** The 202 to an own question. */
+  | { type: 'answered'; requestId: string; entry: Entry; turn: Turn }
   | { type: 'stop-asked'; turnId: string }
   | { type: 'stop-answered'; turnId: string; turn: Turn | null }
   | { type: 'turn-read'; turnId: string; turn: Turn | null; generation: number }

@@ -76,9 +76,9 @@ function doubtsAfter(state: ChatState, known: Turn, turn: Turn): readonly string
 export function applyTurn(state: ChatState, turn: Turn, source: 'stream' | 'ledger'): ChatState {
   const known = state.turns[turn.id];
   if (known !== undefined && isOver(known)) return state;
-  const backwards = known !== undefined && !isOver(turn) && progress(turn) < progress(known);
   // A turn that was started once keeps its start time: an account from before the start can only be late.
-  if (backwards && turn.startedAt === null && known.startedAt !== null) return state;
+  if (known !== undefined && known.startedAt !== null && turn.startedAt === null) return state;
+  const backwards = known !== undefined && !isOver(turn) && progress(turn) < progress(known);
   if (backwards && source === 'stream') return { ...state, doubts: including(state.doubts, turn.id) };
   const moved = moveLive(state, known, turn);
   return {

@@ -1,7 +1,7 @@
 /**
  * Owns: an answer: live, complete, stopped or deleted, with its cards.
  */
-import { MessagePrimitive } from '@assistant-ui/react';
+import { TextMessagePartProvider } from '@assistant-ui/react';
 import type { Part } from '../../contract/web.ts';
 import type { AnswerItem } from '../store/timeline.ts';
 import { t } from '../strings.ts';
@@ -31,10 +31,13 @@ function Card({ card }: { card: CardPart }) {
   );
 }
 
-function renderPart({ part }: { part: { type: string; name?: string; data?: unknown } }) {
-  if (part.type === 'text') return <MarkdownText />;
-  // use-runtime.ts makes data parts of cards only.
-  return part.type === 'data' && part.name === 'card' ? <Card card={part.data as CardPart} /> : null;
+function PartView({ part, live }: { part: Part; live: boolean }) {
+  if (part.type === 'card') return <Card card={part} />;
+  return (
+    <TextMessagePartProvider text={part.text} isRunning={live}>
+      <MarkdownText />
+    </TextMessagePartProvider>
+  );
 }
 
 function StageLine({ stage }: { stage: string | null }) {
@@ -59,7 +62,10 @@ export function Answer({ item }: { item: AnswerItem }) {
   return (
     <>
       {item.digest && <p className="digest-label">{t.digest}</p>}
-      {(item.text !== '' || !live) && <MessagePrimitive.Parts>{renderPart}</MessagePrimitive.Parts>}
+      {item.parts.map((part, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: parts only grow at the end and have no id.
+        <PartView key={index} part={part} live={live} />
+      ))}
       {live ? (
         <StageLine stage={item.stage} />
       ) : (

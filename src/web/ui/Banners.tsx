@@ -21,7 +21,7 @@ function ConnectionBanner() {
   const news = useConnection();
   const final = news === 'signed-out' || news === 'no-access' || news === 'outdated';
   return (
-    <div role="status" className="banner-slot">
+    <div role="status">
       {news !== 'fine' && (
         <div className={`banner ${final ? 'danger' : 'info'}`}>
           {!final && news !== 'offline' ? <span className="spinner" aria-hidden="true" /> : <AlertIcon />}
@@ -62,7 +62,7 @@ function Warnings() {
 export function Banners() {
   const { session } = usePage();
   return (
-    <div className="banners">
+    <section aria-label={t.notices}>
       <ConnectionBanner />
       {session.demoModel && (
         <div className="banner demo">
@@ -72,6 +72,6 @@ export function Banners() {
         </div>
       )}
       <Warnings />
-    </div>
+    </section>
   );
 }

@@ -13,7 +13,8 @@ import { Header } from './Header.tsx';
 import { LiveRegion } from './LiveRegion.tsx';
 import { Thread } from './Thread.tsx';
 import { usePageTitle } from './use-page-title.ts';
-import { useHephRuntime, useTimeline } from './use-runtime.ts';
+import { useHephRuntime } from './use-runtime.ts';
+import { useTimeline } from './use-timeline.ts';
 
 export function ChatPage({ session }: { session: Session }) {
   const [page] = useState(() => createPage(session));
@@ -30,7 +31,7 @@ function Conversation() {
   const { controller } = usePage();
   const items = useTimeline();
   const ready = useChat((state) => state.ready);
-  const runtime = useHephRuntime(controller, items);
+  const runtime = useHephRuntime(controller);
   usePageTitle();
   return (
     <AssistantRuntimeProvider runtime={runtime}>

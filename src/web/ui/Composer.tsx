@@ -80,7 +80,7 @@ export function Composer() {
     if (event.key === 'Enter' && event.keyCode === imeKeyCode) event.preventDefault();
   };
   return (
-    <ComposerPrimitive.Root className="composer" onSubmit={onSubmit}>
+    <ComposerPrimitive.Root className="composer" aria-label={t.composer.label(name)} onSubmit={onSubmit}>
       {problem !== null && (
         <p className="composer-note over" role="alert" dir="auto">
           {problem}

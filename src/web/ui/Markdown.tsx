@@ -57,11 +57,14 @@ const components = {
   table: Table,
   pre: Pre,
   CodeHeader,
-  // An answer is part of the page: its own headings come below those of the page.
-  h1: ({ children }: Html<'h1'>) => <h3>{children}</h3>,
-  h2: ({ children }: Html<'h2'>) => <h4>{children}</h4>,
-  h3: ({ children }: Html<'h3'>) => <h5>{children}</h5>,
-  h4: ({ children }: Html<'h4'>) => <h6>{children}</h6>,
+  input: ({ checked }: Html<'input'>) => (
+    <input type="checkbox" checked={checked === true} disabled aria-label={t.task(checked === true)} />
+  ),
+  // An answer is part of the page: its own headings come below those of the page. Most answers start with the second level.
+  h1: ({ children }: Html<'h1'>) => <h3 className="title">{children}</h3>,
+  h2: ({ children }: Html<'h2'>) => <h3>{children}</h3>,
+  h3: ({ children }: Html<'h3'>) => <h4>{children}</h4>,
+  h4: ({ children }: Html<'h4'>) => <h5>{children}</h5>,
   h5: ({ children }: Html<'h5'>) => <h6>{children}</h6>,
 };
 

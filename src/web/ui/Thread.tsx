@@ -1,24 +1,22 @@
 /**
  * Owns: the conversation's scrolling area: older messages, messages, the empty state, the way to the end.
  */
-import { ThreadPrimitive, useAuiState } from '@assistant-ui/react';
 import { useEffect, useRef } from 'react';
 import type { TimelineItem } from '../store/timeline.ts';
 import { t } from '../strings.ts';
 import { useChat, usePage } from './context.ts';
+import type { Dates } from './dates.ts';
 import { EmptyState } from './EmptyState.tsx';
 import { DownIcon } from './icons.tsx';
 import { Message } from './Message.tsx';
 import { useFollow } from './use-follow.ts';
 
 /** A button that also presses itself when it comes near the visible part. After a failure only a person presses it. */
-function OlderMessages({ itemCount }: { itemCount: number }) {
+function OlderMessages() {
   const { controller } = usePage();
   const range = useChat((state) => (state.mainId === null ? undefined : state.ranges[state.mainId]));
-  // The kit draws messages a moment after the state has them. Until then this button is nearer to the visible part than it will be.
-  const drawn = useAuiState((state) => state.thread.messages.length);
   const button = useRef<HTMLButtonElement>(null);
-  const older = drawn === itemCount ? range?.older : undefined;
+  const older = range?.older;
   useEffect(() => {
     const element = button.current;
     if (element === null || older !== 'idle') return;
@@ -29,7 +27,7 @@ function OlderMessages({ itemCount }: { itemCount: number }) {
     observer.observe(element);
     return () => observer.disconnect();
   }, [controller, older]);
-  if (drawn === 0 || range === undefined || range.nextBefore === null) return null;
+  if (range === undefined || range.nextBefore === null) return null;
   const text = { idle: t.actions.loadOlder, loading: t.actions.loadingOlder, failed: t.actions.olderFailed }[range.older];
   return (
     <div className="older">
@@ -46,8 +44,10 @@ function OlderMessages({ itemCount }: { itemCount: number }) {
   );
 }
 
-function renderMessage() {
-  return <Message />;
+/** The name of the item's day when it is the first one of it. */
+function dayOf(dates: Dates, above: TimelineItem | undefined, item: TimelineItem): string | null {
+  const sameDay = above !== undefined && dates.dayKey(above.at) === dates.dayKey(item.at);
+  return sameDay ? null : dates.dayLabel(item.at, Date.now());
 }
 
 function Skeleton() {
@@ -62,6 +62,7 @@ function Skeleton() {
 }
 
 export function Thread({ items, ready }: { items: readonly TimelineItem[]; ready: boolean }) {
+  const { dates } = usePage();
   const { scroller, content, atEnd, toEnd } = useFollow();
   const lastQuestion = items.findLast((item) => item.kind === 'question');
   const sendingId = lastQuestion?.kind === 'question' && lastQuestion.status.kind === 'sending' ? lastQuestion.id : null;
@@ -76,8 +77,10 @@ export function Thread({ items, ready }: { items: readonly TimelineItem[]; ready
         <div className={empty ? 'column column-empty' : 'column'} ref={content}>
           {!ready && items.length === 0 && <Skeleton />}
           {empty && <EmptyState />}
-          <OlderMessages itemCount={items.length} />
-          <ThreadPrimitive.Messages>{renderMessage}</ThreadPrimitive.Messages>
+          {items.length > 0 && <OlderMessages />}
+          {items.map((item, index) => (
+            <Message key={item.id} item={item} day={dayOf(dates, items[index - 1], item)} />
+          ))}
         </div>
       </main>
       {!atEnd && items.length > 0 && (

@@ -31,9 +31,16 @@ export function createDates(timeZone: string): Dates {
   const dayOfYear = formatter(timeZone, { weekday: 'long', day: 'numeric', month: 'long', year: 'numeric' }, t.language);
   const time = formatter(timeZone, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' }, t.language);
   const full = formatter(timeZone, { dateStyle: 'full', timeStyle: 'long' }, t.language);
+  // Formatting is slow enough to be felt in a long conversation, and each message asks for its day again and again.
+  const keys = new Map<string, string>();
   const keyOf = (ms: number) => key.format(ms);
+  const dayKey = (iso: string) => {
+    const known = keys.get(iso) ?? keyOf(Date.parse(iso));
+    keys.set(iso, known);
+    return known;
+  };
   return {
-    dayKey: (iso) => keyOf(Date.parse(iso)),
+    dayKey,
     dayLabel(iso, nowMs) {
       const ms = Date.parse(iso);
       if (keyOf(ms) === keyOf(nowMs)) return t.day.today;

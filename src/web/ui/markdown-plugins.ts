@@ -19,9 +19,11 @@ export interface MarkdownSetup {
 
 /** While an answer is written it is parsed four times a second: beyond this length its code gets its colours at the end. */
 const liveHighlightMaxChars = 20_000;
-/** Beyond this length, or nested deeper, parsing would freeze the page. */
+/** Beyond this length, nested deeper, or with more marks in one paragraph, parsing would freeze the page: its time grows with their square. */
 const formattedMaxChars = 300_000;
-const nestedTooDeep = /^[ \t>]{300}/m;
+const nestedTooDeep = /^[ \t>]{120}/m;
+const paragraphMarksMax = 1_500;
+const fence = /^ {0,3}(```+|~~~+)[^\n]*\n[\s\S]*?^ {0,3}\1/gm;
 const mayHoldCode = /```|~~~|^ {4}/m;
 const mayHoldMath = /\$|\\\(|\\\[/;
 
@@ -85,9 +87,15 @@ function useLazy(plugins: LazyPlugins, wanted: boolean): LazyPlugins['value'] {
   return wanted ? plugins.value : null;
 }
 
+function hasCrowdedParagraph(text: string): boolean {
+  if ((text.match(/[*_[\]]/g)?.length ?? 0) <= paragraphMarksMax) return false;
+  const paragraphs = text.replace(fence, '').split(/\n[ \t]*\n/);
+  return paragraphs.some((paragraph) => (paragraph.match(/[*_[\]]/g)?.length ?? 0) > paragraphMarksMax);
+}
+
 /** True when a text must be shown as it is. */
 export function isTooComplex(text: string): boolean {
-  return text.length > formattedMaxChars || nestedTooDeep.test(text);
+  return text.length > formattedMaxChars || nestedTooDeep.test(text.replace(fence, '')) || hasCrowdedParagraph(text);
 }
 
 function preprocessMath(text: string): string {

@@ -8,7 +8,7 @@ import { uuidv7 } from '../../src/kernel/ids.ts';
 
 export type LedgerEvent = { type: 'turn'; turn: Turn } | { type: 'entry'; entry: Entry } | { type: 'partial'; partial: Partial };
 
-const at = '2026-10-08T07:12:03.120Z';
+const specTime = '2026-10-08T07:12:03.120Z';
 
 export class WebLedger {
   readonly conversationId = uuidv7();
@@ -18,8 +18,14 @@ export class WebLedger {
   readonly log: LedgerEvent[] = [];
   readonly #partials = new Map<string, Partial>();
   readonly #epochs = new Map<string, number>();
+  readonly #now: () => string;
   /** A stopped turn whose loop has not ended yet: the next one waits for it. */
   #grace: Turn | null = null;
+
+  /** @param now ISO time of what happens */
+  constructor(now: () => string = () => specTime) {
+    this.#now = now;
+  }
 
   get running(): Turn | undefined {
     return this.turns.find((turn) => turn.status === 'RUNNING');
@@ -38,12 +44,20 @@ export class WebLedger {
     return structuredClone({ entry, turn });
   }
 
+  /** Every slot of the installation is taken: the turn waits at this place. */
+  wait(turnId: string, position: number): void {
+    const turn = this.turns.find((candidate) => candidate.id === turnId);
+    if (turn?.status !== 'QUEUED') return;
+    Object.assign(turn, { waitingFor: 'FREE_HEPH', position });
+    this.#tell(turn);
+  }
+
   claim(): void {
-    const turn = this.turns.find((candidate) => candidate.status === 'QUEUED');
+    const turn = this.turns.find((candidate) => candidate.status === 'QUEUED' && candidate.waitingFor === null);
     if (this.running !== undefined || this.#grace !== null || turn === undefined) return;
     const epoch = (this.#epochs.get(turn.id) ?? 0) + 1;
     this.#epochs.set(turn.id, epoch);
-    Object.assign(turn, { status: 'RUNNING', attempt: turn.attempt + 1, startedAt: turn.startedAt ?? at });
+    Object.assign(turn, { status: 'RUNNING', attempt: turn.attempt + 1, startedAt: turn.startedAt ?? this.#now() });
     this.#tell(turn);
     this.write('');
   }
@@ -75,7 +89,7 @@ export class WebLedger {
     if (turn === undefined) return;
     this.#partials.delete(turn.id);
     const error = status === 'FAILED' ? { code: 'ERROR', text: 'Hephaestus could not finish this reply. Try again.' } : null;
-    Object.assign(turn, { status, endedAt: at, error });
+    Object.assign(turn, { status, endedAt: this.#now(), error });
     this.#tell(turn);
     if (status === 'DONE') for (const text of answers) this.#append(turn, 'answer', text);
   }
@@ -85,7 +99,7 @@ export class WebLedger {
     if (turn.status !== 'QUEUED' && turn.status !== 'RUNNING') return;
     if (turn.status === 'RUNNING') this.#grace = turn;
     this.#partials.delete(turn.id);
-    Object.assign(turn, { status: 'STOPPED', endedAt: at });
+    Object.assign(turn, { status: 'STOPPED', endedAt: this.#now(), waitingFor: null, position: null });
     this.#tell(turn);
   }
 
@@ -96,7 +110,7 @@ export class WebLedger {
   }
 
   erase(entry: Entry): void {
-    Object.assign(entry, { text: '', parts: [], erasedAt: at });
+    Object.assign(entry, { text: '', parts: [], erasedAt: this.#now() });
     this.log.push({ type: 'entry', entry: structuredClone(entry) });
   }
 
@@ -104,13 +118,16 @@ export class WebLedger {
     const latest = this.turns.findLast((turn) => turn.endedAt !== null);
     const turns = this.turns.filter((turn) => turn.endedAt === null || turn === latest);
     const ids = { id: this.conversationId, parentConversationId: null, parentEntryId: null };
-    const conversation = { ...ids, latestSeq: this.entries.length, lastAnswerAt: null, lastReadAt: null, createdAt: at, turns };
+    const conversation = { ...ids, latestSeq: this.entries.length, lastAnswerAt: null, lastReadAt: null, createdAt: this.#now(), turns };
     return structuredClone({ conversations: this.entries.length === 0 ? [] : [conversation], partials: [...this.#partials.values()] });
   }
 
-  /** Everything, as one page. */
-  page(): EntryPage {
-    return structuredClone({ entries: this.entries, nextBefore: null, turns: this.turns });
+  /** The newest `limit` entries before `before`, with their turns; everything by default. */
+  page(before = Number.POSITIVE_INFINITY, limit = Number.POSITIVE_INFINITY): EntryPage {
+    const older = this.entries.filter((entry) => entry.seq < before);
+    const entries = older.slice(Math.max(0, older.length - limit));
+    const turns = this.turns.filter((turn) => entries.some((entry) => entry.turnId === turn.id));
+    return structuredClone({ entries, nextBefore: entries.length < older.length ? (entries[0]?.seq ?? null) : null, turns });
   }
 
   /** What a page must show, one line each: `?` a question and what it waits for, `!` an answer, `~` one being written, `x` a failure. */
@@ -135,13 +152,13 @@ export class WebLedger {
   #newTurn(requestId: string): Turn {
     const ids = { id: uuidv7(), conversationId: this.conversationId, questionEntryId: '', requestId };
     const open = { waitingFor: null, position: null, stage: null, error: null, startedAt: null, endedAt: null };
-    return { ...ids, ...open, status: 'QUEUED', attempt: 0, createdAt: at };
+    return { ...ids, ...open, status: 'QUEUED', attempt: 0, createdAt: this.#now() };
   }
 
   #append(turn: Turn, kind: 'question' | 'answer', text: string): Entry {
     const ids = { id: uuidv7(), conversationId: this.conversationId, seq: this.entries.length + 1, turnId: turn.id };
     const parts = kind === 'answer' ? [{ type: 'text' as const, text }] : [];
-    const entry: Entry = { ...ids, kind, surface: 'app', text, parts, createdAt: at, erasedAt: null, vote: null };
+    const entry: Entry = { ...ids, kind, surface: 'app', text, parts, createdAt: this.#now(), erasedAt: null, vote: null };
     this.entries.push(entry);
     this.log.push({ type: 'entry', entry: structuredClone(entry) });
     return entry;
