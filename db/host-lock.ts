@@ -11,8 +11,8 @@ import type { Log } from '../src/kernel/log.ts';
 const RETRY_MS = 250;
 const CONNECT_MAX_MS = 5_000;
 /** A connection that died without a word is found by asking it. */
-const HEARTBEAT_EVERY_MS = 5_000;
-const HEARTBEAT_MAX_MS = 5_000;
+const HEARTBEAT_EVERY_MS = 2_000;
+const HEARTBEAT_MAX_MS = 2_000;
 
 export class HostLock {
   readonly #url: string;

@@ -1,7 +1,8 @@
 /**
  * Owns: turns as DTOs, including why a queued one waits (seed "MentorTurnWaits": two facts, and both are rows).
  * `waitingFor` is FREE_HEPH when a server may start the turn (view claimable_turn) and every slot is taken; `position` is then its rank in
- * claim order. The view is computed only when a queued turn was asked for while every slot is taken, so other reads stay cheap.
+ * claim order. The view is computed only when a queued turn was asked for while every slot is taken (PostgreSQL runs a CTE when its first
+ * row is fetched), so other reads stay cheap.
  * Does not own: the stage (partial answers are in memory; it is null here) or who may see a turn: callers compare the owner.
  */
 import { z } from 'zod';
@@ -65,10 +66,13 @@ export async function readOwnedTurns(db: Executor, ids: readonly string[]): Prom
       select exists (select 1 from asked where status = 'QUEUED')
         and exists (select 1 from turn_slot where not retiring)
         and not exists (select 1 from turn_slot where run_id is null and not retiring) as taken
+    ), ranked as materialized (
+      select id, rank from claim_order
     )
     select a.id, a.workspace_id, a.account_id, a.conversation_id, a.question_entry_id, a.request_id, a.status, a.attempt,
-      a.error_code, a.error_text, a.created_at, a.started_at, a.ended_at, w.rank
-    from asked a left join (select c.id, c.rank from claim_order c where (select taken from slots)) w on w.id = a.id
+      a.error_code, a.error_text, a.created_at, a.started_at, a.ended_at,
+      case when a.status = 'QUEUED' and (select taken from slots) then (select r.rank from ranked r where r.id = a.id) end as rank
+    from asked a
     order by a.conversation_id, a.question_seq`);
   return rows.map(toOwnedTurn);
 }

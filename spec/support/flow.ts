@@ -10,8 +10,8 @@ import type { Turn } from '../../src/contract/web.ts';
 import { uuidv7 } from '../../src/kernel/ids.ts';
 import { freshDatabase, openTestDatabase } from './database.ts';
 import { type ModelServer, type Script, startModelServer } from './model-server.ts';
-import { removeDataDirs, ServerProcess } from './server-process.ts';
 import { WebClient } from './person.ts';
+import { removeDataDirs, ServerProcess } from './server-process.ts';
 
 export const PROVIDER_KEY = 'provider-key-of-the-spec';
 
