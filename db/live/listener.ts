@@ -19,10 +19,11 @@ export interface ListenerOptions {
   readonly log: Log;
   /** Between two self-tests. */
   readonly heartbeatMs?: number;
+  /** Longest wait for the connection, for a statement, and for the word to itself. */
+  readonly timeoutMs?: number;
 }
 
 const HEARTBEAT_MS = 10_000;
-/** Longest wait for the connection, for a statement, and for the word to itself. */
 const TIMEOUT_MS = 5_000;
 const GOODBYE_MS = 1_000;
 const BACKOFF_MIN_MS = 50;
@@ -76,12 +77,13 @@ export class Listener {
 
   /** One connection from start to end. Resolves to true when it was subscribed at some time. */
   async #session(): Promise<boolean> {
+    const { url, timeoutMs = TIMEOUT_MS } = this.#options;
     const client = new pg.Client({
-      connectionString: this.#options.url,
+      connectionString: url,
       keepAlive: true,
       keepAliveInitialDelayMillis: 10_000,
-      connectionTimeoutMillis: TIMEOUT_MS,
-      query_timeout: TIMEOUT_MS,
+      connectionTimeoutMillis: timeoutMs,
+      query_timeout: timeoutMs,
       application_name: 'heph-listen',
     });
     const lost = new AbortController();
@@ -121,7 +123,7 @@ export class Listener {
       if (!listening) await client.query(`listen ${client.escapeIdentifier(own)}`);
       listening = true;
       await client.query('select pg_notify($1, $2)', [own, '']);
-      const timer = this.#options.clock.after(TIMEOUT_MS, () => lost.abort());
+      const timer = this.#options.clock.after(this.#options.timeoutMs ?? TIMEOUT_MS, () => lost.abort());
       const gone = () => heard.resolve();
       lost.signal.addEventListener('abort', gone, { once: true });
       if (lost.signal.aborted) gone();

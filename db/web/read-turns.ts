@@ -1,8 +1,8 @@
 /**
  * Owns: turns as DTOs, including why a queued one waits (seed "MentorTurnWaits": two facts, and both are rows).
  * `waitingFor` is FREE_HEPH when a server may start the turn (view claimable_turn) and every slot is taken; `position` is then its rank in
- * claim order. The view is computed only when a queued turn was asked for while every slot is taken (PostgreSQL runs a CTE when its first
- * row is fetched), so other reads stay cheap.
+ * claim order. That is a second statement, run only when a queued turn was asked for while every slot is taken: other reads stay cheap,
+ * and their statement stays small enough that PostgreSQL keeps one plan for it.
  * Does not own: the stage (partial answers are in memory; it is null here) or who may see a turn: callers compare the owner.
  */
 import { z } from 'zod';
@@ -30,10 +30,12 @@ const turnRow = z.object({
   created_at: z.string(),
   started_at: z.string().nullable(),
   ended_at: z.string().nullable(),
-  rank: z.number().nullable(),
+  /** It is queued and every slot is taken: why it waits is worth asking. */
+  may_wait: z.boolean(),
 });
+const rankRow = z.object({ id: z.string(), rank: z.number() });
 
-function toOwnedTurn(row: z.infer<typeof turnRow>): OwnedTurn {
+function toOwnedTurn(row: z.infer<typeof turnRow>, rank: number | null): OwnedTurn {
   const error = row.error_code === null || row.error_text === null ? null : { code: row.error_code, text: row.error_text };
   return {
     workspaceId: row.workspace_id as WorkspaceId,
@@ -45,8 +47,8 @@ function toOwnedTurn(row: z.infer<typeof turnRow>): OwnedTurn {
       requestId: row.request_id,
       status: row.status,
       attempt: row.attempt,
-      waitingFor: row.rank === null ? null : 'FREE_HEPH',
-      position: row.rank,
+      waitingFor: rank === null ? null : 'FREE_HEPH',
+      position: rank,
       stage: null,
       error,
       createdAt: row.created_at,
@@ -60,21 +62,25 @@ function toOwnedTurn(row: z.infer<typeof turnRow>): OwnedTurn {
 export async function readOwnedTurns(db: Executor, ids: readonly string[]): Promise<readonly OwnedTurn[]> {
   if (ids.length === 0) return [];
   const rows = await db.any(sql.prepared('web_read_turns', turnRow)`
-    with asked as materialized (
-      select t.* from mentor_turn t where t.id = any(${sql.array(ids, 'uuid')})
-    ), slots as materialized (
-      select exists (select 1 from asked where status = 'QUEUED')
+    select t.id, t.workspace_id, t.account_id, t.conversation_id, t.question_entry_id, t.request_id, t.status, t.attempt,
+      t.error_code, t.error_text, t.created_at, t.started_at, t.ended_at, t.status = 'QUEUED'
         and exists (select 1 from turn_slot where not retiring)
-        and not exists (select 1 from turn_slot where run_id is null and not retiring) as taken
-    ), ranked as materialized (
-      select id, rank from claim_order
-    )
-    select a.id, a.workspace_id, a.account_id, a.conversation_id, a.question_entry_id, a.request_id, a.status, a.attempt,
-      a.error_code, a.error_text, a.created_at, a.started_at, a.ended_at,
-      case when a.status = 'QUEUED' and (select taken from slots) then (select r.rank from ranked r where r.id = a.id) end as rank
-    from asked a
-    order by a.conversation_id, a.question_seq`);
-  return rows.map(toOwnedTurn);
+        and not exists (select 1 from turn_slot where run_id is null and not retiring) as may_wait
+    from mentor_turn t where t.id = any(${sql.array(ids, 'uuid')})
+    order by t.conversation_id, t.question_seq`);
+  const ranks = await readRanks(
+    db,
+    rows.filter((row) => row.may_wait).map((row) => row.id),
+  );
+  return rows.map((row) => toOwnedTurn(row, ranks.get(row.id) ?? null));
+}
+
+/** Rank in claim order, from 1, of those of the turns that a server may start. */
+async function readRanks(db: Executor, ids: readonly string[]): Promise<ReadonlyMap<string, number>> {
+  if (ids.length === 0) return new Map();
+  const rows = await db.any(sql.prepared('web_read_ranks', rankRow)`
+    select id, rank from claim_order where id = any(${sql.array(ids, 'uuid')})`);
+  return new Map(rows.map(({ id, rank }) => [id, rank]));
 }
 
 /** The turns with these ids that exist, in order of their questions. */

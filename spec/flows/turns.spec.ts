@@ -90,6 +90,36 @@ describe('turns with real processes', function () {
     expect(await violations()).to.deep.equal([]);
   });
 
+  it('shows, stores and sends the same text where PostgreSQL or UTF-8 cannot hold what was typed', async () => {
+    flow = await Flow.open();
+    const person = flow.person(await flow.server());
+    const { turn, entry } = await person.ask("what's the \u0000 weather \ud83d");
+    const shown = "what's the \ufffd weather \ufffd";
+    expect(entry.text).to.equal(shown);
+    await person.waitForTurn(turn.id);
+    expect(flow.model.seen[0]?.question).to.equal(shown);
+    expect((await person.entries(turn.conversationId)).map(({ text }) => text)).to.deep.equal([shown, `You asked: ${shown}`]);
+  });
+
+  it('keeps what waits when the running turn is stopped, and closes the upstream call', async () => {
+    flow = await Flow.open();
+    const pause = hold();
+    flow.model.use((seen, n) => (n === 1 ? { steps: [{ text: 'half' }, { hold: pause }] } : answer()(seen, n)));
+    const person = flow.person(await flow.server());
+    const first = await person.ask('the first');
+    await pause.arrived;
+    const waiting = [await person.ask('the second'), await person.ask('the third')];
+    const pressed = performance.now();
+    expect(await person.stop(first.turn.id)).to.include({ status: 'STOPPED' });
+    const closedMs = ((await flow.model.seen[0]?.aborted) ?? Number.NaN) - pressed;
+    console.log(`      upstream closed ${closedMs.toFixed(0)} ms after the stop`);
+    for (const { turn } of waiting) expect(await person.waitForTurn(turn.id)).to.include({ status: 'DONE' });
+    const answers = (await person.entries(first.turn.conversationId)).filter(({ kind }) => kind === 'answer').map(({ text }) => text);
+    expect(answers).to.deep.equal(['half', 'You asked: the second', 'You asked: the third']);
+    const last = JSON.stringify(flow.model.seen.at(-1)?.body);
+    expect(last, 'the model sees the cut-off answer and its mark').to.include('[stopped by the developer]');
+  });
+
   it('gives two tabs on two servers the same turn for the same requestId', async () => {
     // rule: R2
     flow = await Flow.open();

@@ -7,7 +7,18 @@ import { reconcileSlots } from '../../db/ledger/slots.ts';
 import { type Database, sql } from '../../db/pool.ts';
 import { type ConversationId, type HostId, uuidv7 } from '../../src/kernel/ids.ts';
 import { Gate } from '../support/actor-rig.ts';
-import { becomes, heldSlots, playSandbox, type Server, type ServerOptions, turnOf, turnsOf, until, useServers } from '../support/actors.ts';
+import {
+  becomes,
+  heldSlots,
+  playSandbox,
+  type Server,
+  type ServerOptions,
+  sweepOnce,
+  turnOf,
+  turnsOf,
+  until,
+  useServers,
+} from '../support/actors.ts';
 import { openTestDatabase, useDatabase } from '../support/database.ts';
 import { claimOne, emptyLedger, makeHost, makeMain, makePerson, makeSandbox, type Person, run } from '../support/ledger.ts';
 import { ManualClock } from '../support/manual-clock.ts';
@@ -249,11 +260,12 @@ describe('two servers on one database', () => {
     });
 
     it('starts no sandbox once it was ended', async () => {
-      const { db, a, person } = await two();
+      const { db, a, clocks, person } = await two();
       await run(db, sql.unsafe`update sandbox_host set ended_at = clock_timestamp() where id = ${a.hostId} returning 1`);
       const turnId = await a.ask(person, 'Why?');
-      await until('it was tried', () => a.db.sent.some(({ sql: text }) => text.includes('insert into sandbox')));
+      for (let sweep = 0; sweep < 2; sweep++) await sweepOnce(a, clocks[0]);
       expect(a.host.starts).to.deep.equal([]);
+      expect(await run(db, sql.unsafe`select id from sandbox`)).to.deep.equal([]);
       expect(await turnOf(db, turnId)).to.include({ status: 'QUEUED' });
     });
 

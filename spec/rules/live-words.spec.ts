@@ -171,8 +171,9 @@ describe('the partial bus', () => {
     for (const { payload } of from.take()) if (!lose) to.receive(payload);
   };
   const textOf = (of: PartialBus) => of.of(turn.workspaceId, turn.accountId).map(({ words }) => words.from(0));
-  const write = (to: PartialBus, offset: number, text: string, more = {}) =>
-    to.publish({ ...turn, epoch: 1, offset, text, stage: 'Thinking…', full: false, ...more });
+  const write = (to: PartialBus, offset: number, text: string) =>
+    to.publish({ ...turn, epoch: 1, offset, text, stage: 'Thinking…', full: false });
+  const rewrite = (to: PartialBus, text: string) => to.publish({ ...turn, epoch: 1, offset: 0, text, stage: 'Thinking…', full: true });
 
   it('gives a server that came late, or lost a word, the whole text within 5 s, and the stage at once', () => {
     const clock = new ManualClock();
@@ -204,7 +205,7 @@ describe('the partial bus', () => {
     const [here, there] = [bus('a', clock), bus('b', clock)];
     write(here, 0, 'the failed call');
     carry(here, there);
-    write(here, 0, 'another', { full: true });
+    rewrite(here, 'another');
     carry(here, there);
     expect(textOf(there)).to.deep.equal(['another']);
   });

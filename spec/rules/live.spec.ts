@@ -1,8 +1,11 @@
 /**
  * Changes between servers: told by NOTIFY, found by the sweep when the word was lost, never told twice to the wrong person.
  */
+import { EventEmitter, once } from 'node:events';
+import net from 'node:net';
 import { expect } from 'chai';
 import { reconcileSlots } from '../../db/ledger/slots.ts';
+import { Listener } from '../../db/live/listener.ts';
 import { Notifier } from '../../db/live/notify.ts';
 import { sql } from '../../db/pool.ts';
 import type { Change } from '../../src/contract/changes.ts';
@@ -17,6 +20,7 @@ import { VersionBook } from '../../src/live/version-book.ts';
 import { useDatabase } from '../support/database.ts';
 import { type HttpRig, useRigs } from '../support/http-rig.ts';
 import { ask, emptyLedger, makeMain, makePerson, run } from '../support/ledger.ts';
+import { ManualClock } from '../support/manual-clock.ts';
 
 describe('two servers on one database', () => {
   const database = useDatabase();
@@ -132,6 +136,26 @@ describe('two servers on one database', () => {
     ]);
   });
 
+  it('lose no reader and no change when every connection to the database is cut', async () => {
+    const stream = await here.events();
+    await stream.next('snapshot');
+    await here.ask('before');
+    await stream.next('turn');
+    await run(
+      database.db,
+      sql.unsafe`select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`,
+    );
+    let answer = await here.ask('after', { requestId: 'after' });
+    while (answer.status === 503) answer = await here.ask('after', { requestId: 'after' });
+    expect(answer.status).to.equal(202);
+    const { turn } = answer.body;
+    await Promise.race([
+      stream.next('turn', ({ id }) => id === turn.id),
+      stream.next('snapshot', ({ conversations }) => conversations.some(({ turns }) => turns.some(({ id }) => id === turn.id))),
+    ]);
+    expect(stream.over).to.equal(false);
+  });
+
   it('find a change whose server died between its commit and its word', async () => {
     const stream = await there.events();
     await stream.next('snapshot');
@@ -173,6 +197,67 @@ describe('the sweep', () => {
     expect(found.map(({ conversationId, version, slots }) => ({ conversationId, version, slots }))).to.deep.equal([
       { conversationId: silent, version: 1, slots: true },
     ]);
+  });
+});
+
+describe('LISTEN', () => {
+  const database = useDatabase();
+
+  it('notices a connection that is dead without a word, and subscribes again', async () => {
+    const url = new URL(database.url);
+    const black = { hole: false };
+    const sockets = new Set<net.Socket>();
+    const proxy = net.createServer((inner) => {
+      const outer = net.connect(Number(url.port), url.hostname);
+      const swallow = black.hole === false; // what is open when the hole opens is swallowed; later connections pass
+      for (const [from, to] of [
+        [inner, outer],
+        [outer, inner],
+      ] as const) {
+        sockets.add(from);
+        from.on('data', (chunk) => void ((black.hole && swallow) || to.write(chunk)));
+        from.on('error', () => {});
+        from.on('close', () => to.destroy());
+      }
+    });
+    proxy.listen(0, '127.0.0.1');
+    await once(proxy, 'listening');
+    url.port = String((proxy.address() as net.AddressInfo).port);
+    const gaps = new EventEmitter();
+    const heard = Promise.withResolvers<string>();
+    const listener = new Listener({
+      url: url.toString(),
+      serverId: uuidv7(),
+      channels: { heph_spec: heard.resolve },
+      onGap: async () => void gaps.emit('gap'),
+      clock: systemClock,
+      log: silentLog,
+      heartbeatMs: 20,
+      timeoutMs: 200,
+    });
+    await listener.start();
+    expect(listener.connected).to.equal(true);
+    const again = once(gaps, 'gap');
+    black.hole = true;
+    await again;
+    const notifier = new Notifier(database.url);
+    await notifier.send([{ channel: 'heph_spec', payload: 'hello' }]);
+    expect(await heard.promise).to.equal('hello');
+    await notifier.close();
+    await listener.close();
+    for (const socket of sockets) socket.destroy();
+    proxy.close();
+  });
+
+  it('keeps trying while the database is away, and closes at once when it is told to', async () => {
+    const [clock, gone] = [new ManualClock(), new URL(database.url)];
+    gone.port = '1';
+    const onGap = async () => {};
+    const listener = new Listener({ url: gone.toString(), serverId: uuidv7(), channels: {}, onGap, clock, log: silentLog });
+    const started = listener.start();
+    await listener.close();
+    await started;
+    expect(listener.connected).to.equal(false);
   });
 });
 

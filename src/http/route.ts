@@ -51,7 +51,7 @@ export function createApp(options: AppOptions): Koa {
   app.use(report(options));
   app.use(problems(options.log));
   for (const middleware of options.before ?? []) app.use(middleware);
-  const router = new Router();
+  const router = new Router({ sensitive: true, strict: true });
   for (const route of options.routes) {
     router.register(route.path, [route.method], async (ctx) => {
       ctx.state['route'] = route.path;

@@ -5,7 +5,7 @@
 import { Listener } from '../../db/live/listener.ts';
 import { Notifier } from '../../db/live/notify.ts';
 import type { Database } from '../../db/pool.ts';
-import type { Clock } from '../kernel/clock.ts';
+import { type Clock, pause } from '../kernel/clock.ts';
 import { type ConversationId, uuidv7 } from '../kernel/ids.ts';
 import type { Log } from '../kernel/log.ts';
 import { CatchUp } from './catch-up.ts';
@@ -42,13 +42,16 @@ export interface Live {
   readonly hub: LiveHub;
   /** Words of other servers may have been missed; called after each (re)subscription, when the sweep is through. */
   onGap(listener: () => void): void;
-  /** Starts listening and sweeping; resolves with the first subscription. */
+  /** Starts listening and sweeping; resolves with the first subscription, or after 5 s without one: the sweep works, and it is tried on. */
   start(): Promise<void>;
   /** True while words of other servers arrive. */
   listening(): boolean;
   /** Closes the streams with a hint, says what is left to say to the other servers, and closes the connections. */
   stop(): Promise<void>;
 }
+
+/** A pooler that loses LISTEN must not keep a server from starting: readiness says so. */
+const LISTEN_WAIT_MS = 5_000;
 
 export function createLive(options: LiveOptions): Live {
   const { databaseUrl, clock, log } = options;
@@ -81,7 +84,7 @@ export function createLive(options: LiveOptions): Live {
     onGap: (gapListener) => void gapListeners.push(gapListener),
     async start() {
       catchUp.start();
-      await listener.start();
+      await Promise.race([listener.start(), pause(clock, LISTEN_WAIT_MS)]);
     },
     listening: () => listener.connected,
     async stop() {

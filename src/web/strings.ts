@@ -48,7 +48,7 @@ export interface Strings {
     removed: string;
     stoppedWithoutAnswer: string;
   };
-  answer: { thinking: string; stopped: string; failed: string; working(name: string): string };
+  answer: { thinking: string; stopped: string; failed: string };
   actions: {
     sendAgain: string;
     discard: string;
@@ -148,7 +148,7 @@ const en: Strings = {
     removed: 'Removed from the queue',
     stoppedWithoutAnswer: 'Stopped before an answer',
   },
-  answer: { thinking: 'Thinking…', stopped: 'Stopped', failed: 'No answer', working: (name) => `${name} is answering` },
+  answer: { thinking: 'Thinking…', stopped: 'Stopped', failed: 'No answer' },
   actions: {
     sendAgain: 'Send again',
     discard: 'Discard',

@@ -107,7 +107,7 @@ export function Composer() {
             className="button round"
             disabled={stopping}
             onClick={stop}
-            aria-label={t.composer.stop}
+            aria-label={stopping ? t.composer.stopping : t.composer.stop}
             title={t.composer.stop}
           >
             <StopIcon />

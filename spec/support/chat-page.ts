@@ -1,0 +1,103 @@
+/**
+ * Owns: the chat page as a person uses it: where things are, and what the conversation says, as lines that a spec can compare.
+ * Does not own: the browser (browser.ts), the server behind it (chat-server.ts).
+ */
+import { expect } from 'chai';
+import type { BrowserContext, BrowserContextOptions, Locator, Page } from 'playwright-core';
+import { type Browsing, shoot } from './browser.ts';
+
+const NAME = 'Hephaestus';
+
+/** Runs in the page: the conversation, or whether it is `wanted` (JSON of lines). */
+function readTranscript({ from, wanted }: { from: string | null; wanted: string | null }): string[] | boolean {
+  const words = (element: Element, selector: string) => [...element.querySelectorAll(selector)].map((found) => found.textContent).join('');
+  const lineOf = (message: Element): string => {
+    if (message.classList.contains('question')) {
+      const status = words(message, '.status');
+      return `question: ${words(message, '.bubble')}${status === '' ? '' : ` [${status}]`}`;
+    }
+    if (message.classList.contains('failure')) return `failure: ${words(message, 'p')}`;
+    const phase = message.querySelector('.stage') !== null ? 'answering' : words(message, '.chip').toLowerCase();
+    return `${phase || 'answer'}: ${words(message, '.markdown, .plain-text')}`;
+  };
+  const lines = [...document.querySelectorAll('.message')].map(lineOf);
+  const start = from === null ? 0 : lines.findIndex((line) => line === `question: ${from}` || line.startsWith(`question: ${from} [`));
+  const part = start < 0 ? [] : lines.slice(start);
+  return wanted === null ? part : JSON.stringify(part) === wanted;
+}
+
+export class ChatPage {
+  readonly page: Page;
+  readonly composer: Locator;
+  readonly send: Locator;
+  readonly stop: Locator;
+  /** What stands above the conversation: connection, demo model, warnings. */
+  readonly notices: Locator;
+
+  private constructor(page: Page) {
+    this.page = page;
+    this.composer = page.getByRole('textbox', { name: `Message to ${NAME}` });
+    this.send = page.getByRole('button', { name: 'Send', exact: true });
+    this.stop = page.getByRole('button', { name: 'Stop', exact: true });
+    this.notices = page.getByRole('region', { name: 'Notices' });
+  }
+
+  /** Opens the page and waits for its conversation. */
+  static async open(browsing: Browsing, url: string, options: BrowserContextOptions & { context?: BrowserContext } = {}): Promise<ChatPage> {
+    const chat = new ChatPage(await browsing.open(url, options));
+    await chat.ready();
+    return chat;
+  }
+
+  /** The conversation has been read and the composer is there. */
+  async ready(): Promise<void> {
+    await this.page.locator('main.scroller[aria-busy="false"]').waitFor();
+    await this.composer.waitFor();
+  }
+
+  async reload(): Promise<void> {
+    await this.page.reload();
+    await this.ready();
+  }
+
+  async ask(text: string): Promise<void> {
+    await this.composer.fill(text);
+    await this.composer.press('Enter');
+  }
+
+  /** The question with these words, with what belongs to it. */
+  question(text: string): Locator {
+    return this.page.locator('.message.question', { hasText: text });
+  }
+
+  /** The button of this name below a question. */
+  actionOf(question: string, name: string): Locator {
+    return this.question(question).getByRole('button', { name });
+  }
+
+  /**
+   * The conversation from this question on (from its beginning with null): `question: …` with its state in brackets, `answering: …`,
+   * `answer: …`, `stopped: …`, `failure: …`.
+   */
+  async transcript(from: string | null): Promise<string[]> {
+    return (await this.page.evaluate(readTranscript, { from, wanted: null })) as string[];
+  }
+
+  /** Waits until the conversation from the first question on is exactly this. */
+  async shows(lines: readonly [first: string, ...rest: string[]]): Promise<void> {
+    const from = lines[0].replace(/^question: /, '').replace(/ \[[^\]]*\]$/, '');
+    // A wait that ends without success says less than the comparison.
+    await this.page.waitForFunction(readTranscript, { from, wanted: JSON.stringify(lines) }).catch(() => undefined);
+    expect(await this.transcript(from)).to.deep.equal(lines);
+  }
+
+  /** How many messages say this, question or answer. */
+  async count(text: string): Promise<number> {
+    return this.page.locator('.message', { hasText: text }).count();
+  }
+
+  /** Writes a picture of the page as it is; see spec/web/README.md. */
+  async shoot(name: string): Promise<void> {
+    await shoot(this.page, name);
+  }
+}
