@@ -63,10 +63,8 @@ export class Listener {
     const { clock, log } = this.#options;
     let backoffMs = BACKOFF_MIN_MS;
     while (!this.#stop.signal.aborted) {
-      const subscribed = await this.#session().catch((error: unknown) => {
-        log.error('live.listen_failed', {}, error);
-        return false;
-      });
+      await this.#session().catch((error: unknown) => log.error('live.listen_failed', {}, error));
+      const subscribed = this.#connected;
       this.#connected = false;
       if (this.#stop.signal.aborted) return;
       backoffMs = subscribed ? BACKOFF_MIN_MS : Math.min(backoffMs * 2, BACKOFF_MAX_MS);
@@ -75,8 +73,8 @@ export class Listener {
     }
   }
 
-  /** One connection from start to end. Resolves to true when it was subscribed at some time. */
-  async #session(): Promise<boolean> {
+  /** One connection from start to end; `#connected` stays true afterwards when it was subscribed. */
+  async #session(): Promise<void> {
     const { url, timeoutMs = TIMEOUT_MS } = this.#options;
     const client = new pg.Client({
       connectionString: url,
@@ -100,7 +98,6 @@ export class Listener {
       this.#ready.resolve();
       this.#options.log.info('live.listening');
       await this.#watch(selfTest, lost.signal);
-      return true;
     } finally {
       this.#client = undefined;
       client.removeAllListeners('notification');

@@ -116,6 +116,7 @@ describe('two servers on one database', () => {
     await stream.next('snapshot');
     await here.ask('before');
     await stream.next('turn');
+    const subscribedAgain = new Promise<void>((resolve) => there.live.onGap(resolve));
     const [killed] = await run(
       database.db,
       sql.unsafe`select count(pg_terminate_backend(pid))::int as n from pg_stat_activity
@@ -129,6 +130,7 @@ describe('two servers on one database', () => {
       stream.next('snapshot', ({ conversations }) => seen(conversations)),
       stream.next('turn', ({ id }) => id === body.turn.id),
     ]);
+    await subscribedAgain;
     const { body: later } = await here.ask('after');
     await Promise.race([
       stream.next('turn', ({ id }) => id === later.turn.id),
@@ -205,10 +207,11 @@ describe('LISTEN', () => {
 
   it('notices a connection that is dead without a word, and subscribes again', async () => {
     const url = new URL(database.url);
+    const target = { port: Number(url.port), host: url.hostname };
     const black = { hole: false };
     const sockets = new Set<net.Socket>();
     const proxy = net.createServer((inner) => {
-      const outer = net.connect(Number(url.port), url.hostname);
+      const outer = net.connect(target);
       const swallow = black.hole === false; // what is open when the hole opens is swallowed; later connections pass
       for (const [from, to] of [
         [inner, outer],

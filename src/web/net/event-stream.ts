@@ -74,7 +74,7 @@ export class EventStream {
     if (this.#refused) this.#restart();
     else if (this.#wait !== null) this.#wait.abort();
     else if (this.#opened) {
-      
+      this.#hurry = true;
       this.#connection?.abort();
     }
   }
