@@ -65,6 +65,7 @@ export async function readTurnFacts(db: Executor, runId: RunId): Promise<TurnFac
 
 const pathRow = z.object({
   id: z.string(),
+  turn_id: z.string().nullable(),
   kind: z.enum(['QUESTION', 'ANSWER', 'TOOL_RESULT', 'SYSTEM', 'SUMMARY', 'EDIT', 'DIGEST']),
   surface: z.enum(['app', 'slack']),
   text: z.string().nullable(),
@@ -81,7 +82,7 @@ export type PathRow = z.infer<typeof pathRow>;
  */
 export async function readPath(db: Executor, conversationId: ConversationId, questionSeq: number): Promise<readonly PathRow[]> {
   return db.any(sql.prepared('context_read_path', pathRow)`
-    select e.id, e.kind, e.surface, e.text, e.payload::text as payload, e.created_at, e.erased_at is not null as erased, t.status
+    select e.id, e.turn_id, e.kind, e.surface, e.text, e.payload::text as payload, e.created_at, e.erased_at is not null as erased, t.status
     from mentor_entry e left join mentor_turn t on t.id = e.turn_id
     where e.conversation_id = ${conversationId} and coalesce(t.question_seq, e.seq) <= ${questionSeq}
     order by coalesce(t.question_seq, e.seq), e.seq`);

@@ -15,7 +15,18 @@ const BERLIN = 'Europe/Berlin';
 const AT = '2026-10-08T07:12:00.000Z';
 
 function row(kind: PathRow['kind'], more: Partial<PathRow> = {}): PathRow {
-  return { id: uuidv7(), kind, surface: 'app', text: null, payload: null, created_at: AT, erased: false, status: 'DONE', ...more };
+  return {
+    id: uuidv7(),
+    turn_id: null,
+    kind,
+    surface: 'app',
+    text: null,
+    payload: null,
+    created_at: AT,
+    erased: false,
+    status: 'DONE',
+    ...more,
+  };
 }
 
 function question(text: string, more: Partial<PathRow> = {}): PathRow {
@@ -56,10 +67,29 @@ describe('the path of a conversation', () => {
   });
 
   it('keeps a stopped answer, marked, as a finished one, without the call that has no result', () => {
-    const rows = [question('go', { status: 'STOPPED' }), assistant([text('half an'), call('x')], { status: 'STOPPED' }, 'aborted')];
+    const turn = { status: 'STOPPED', turn_id: 't' } as const;
+    const rows = [question('go', turn), assistant([text('half an'), call('x')], turn, 'aborted')];
     const [, answer] = render(rows);
     expect(answer?.message.stopReason).to.equal('stop');
     expect(answer?.message.content.map((block) => block.text)).to.deep.equal(['half an', STOPPED_MARKER]);
+  });
+
+  it('marks the last answer of a stopped turn, also one that was finished or that called a tool', () => {
+    const turn = { status: 'STOPPED', turn_id: 't' } as const;
+    const rows = [
+      question('go', turn),
+      assistant([text('first'), call('a')], turn),
+      { ...result('a'), ...turn },
+      assistant([text('last')], turn),
+    ];
+    expect(
+      render(rows)
+        .at(-1)
+        ?.message.content.map((block) => block.text),
+    ).to.deep.equal(['last', STOPPED_MARKER]);
+    const inTool = render(rows.slice(0, 3));
+    expect(inTool.map((entry) => entry.message.role)).to.deep.equal(['user', 'assistant']);
+    expect(inTool[1]?.message.content.map((block) => block.text)).to.deep.equal(['first', STOPPED_MARKER]);
   });
 
   it('marks the question of a failed turn', () => {

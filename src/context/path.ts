@@ -46,12 +46,22 @@ function question(row: PathRow, timeZone: string): PiEntry {
   return { type: 'message', id: row.id, parentId: null, timestamp: row.created_at, message };
 }
 
-/** Pi drops an aborted answer from later requests; the person saw it, so the model must. Its open tool calls go: they have no result. */
+/**
+ * The last answer of a stopped turn: the person saw it, so the model must, although Pi drops aborted answers from later requests. Its tool
+ * calls go (a stop can leave one without a result), and the mark says that it was cut off.
+ */
 function keepCutOffAnswer(entry: PiEntry, message: Message): PiEntry {
-  const { errorMessage: _, ...rest } = message as Message & { errorMessage?: unknown };
+  const { errorMessage: _words, ...rest } = message as Message & { errorMessage?: unknown };
   const words = blocksOf(message).filter((block) => block.type === 'text');
   const content = [...words, { type: 'text', text: STOPPED_MARKER }];
   return { ...entry, message: { ...rest, content, stopReason: 'stop' } };
+}
+
+/** Ids of the last answer of each stopped turn. */
+function cutOffAnswers(rows: readonly PathRow[]): ReadonlySet<string> {
+  const last = new Map<string, string>();
+  for (const row of rows) if (row.kind === 'ANSWER' && row.status === 'STOPPED' && row.turn_id) last.set(row.turn_id, row.id);
+  return new Set(last.values());
 }
 
 function toolCallIds(entry: PiEntry): readonly string[] {
@@ -61,14 +71,13 @@ function toolCallIds(entry: PiEntry): readonly string[] {
 }
 
 /** The entry as the model may see it; null when it would break the request or says nothing. */
-function rendered(row: PathRow, timeZone: string): PiEntry | null {
+function rendered(row: PathRow, timeZone: string, isCutOff: boolean): PiEntry | null {
   if (row.kind === 'QUESTION' || row.kind === 'DIGEST') return question(row, timeZone);
   if (row.payload === null) return null;
   const entry = JSON.parse(row.payload) as PiEntry;
   const message = messageOf(entry);
   if (message?.role !== 'assistant') return entry;
-  const cutOff = message.stopReason === 'aborted' || message.stopReason === 'error';
-  if (cutOff && row.status === 'STOPPED') return keepCutOffAnswer(entry, message);
+  if (isCutOff) return keepCutOffAnswer(entry, message);
   return blocksOf(message).length === 0 ? null : entry;
 }
 
@@ -88,6 +97,7 @@ function wellPaired(entries: readonly PiEntry[]): PiEntry[] {
  * Pi takes the last row as its leaf and silently drops what is above a missing parent, so the links are made here, not trusted.
  */
 export function buildPath(rows: readonly PathRow[], timeZone: string): PiEntry[] {
-  const entries = wellPaired(rows.flatMap((row) => rendered(row, timeZone) ?? []));
+  const cutOff = cutOffAnswers(rows);
+  const entries = wellPaired(rows.flatMap((row) => rendered(row, timeZone, cutOff.has(row.id)) ?? []));
   return entries.map((entry, index) => ({ ...entry, parentId: entries[index - 1]?.id ?? null }));
 }
