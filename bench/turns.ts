@@ -7,7 +7,7 @@ import type { ActorMemoryCommands } from './actor-memory-child.ts';
 import { measureActivations } from './support/activation.ts';
 import { Child } from './support/child.ts';
 import { type FigureGroup, median, type Report, type ScenarioOptions } from './support/figures.ts';
-import { type LoadOptions, type LoadResult, runLoad } from './support/load.ts';
+import { conversationsFor, type LoadOptions, type LoadResult, Loads } from './support/load.ts';
 import { Rig } from './support/rig.ts';
 import { activationFigures, latencyFigures, loadFigures, memoryFigures, stepFigures } from './support/turn-figures.ts';
 
@@ -15,49 +15,42 @@ interface Size {
   readonly unitInserts: number;
   readonly activations: number;
   readonly actors: number;
-  /** Turns before anything is measured: a server that just began runs code that is not compiled yet. */
-  readonly warmUpTurns: number;
-  readonly pacedTurns: number;
-  readonly pacedTurnsTwoCalls: number;
-  /** Closed loops: conversations at once, and turns. */
-  readonly loops: readonly (readonly [conversations: number, turns: number])[];
+  /** Unmeasured at first: a server that just began runs code that is not compiled yet. */
+  readonly warmUp: LoadOptions;
+  /** Long enough a pause that the runner's next pull is parked. */
+  readonly paced: LoadOptions;
+  readonly pacedTwoCalls: LoadOptions;
+  readonly loops: readonly LoadOptions[];
   /** Longest time of one load, for a machine that is slow or busy. */
   readonly loadMs: number;
 }
+
+const loop = (conversations: number, turns: number): LoadOptions => ({ conversations, turns, modelCalls: 1, pauseMs: 0 });
+const paced = (turns: number, modelCalls: number): LoadOptions => ({ conversations: 1, turns, modelCalls, pauseMs: 15 });
 
 const FULL: Size = {
   unitInserts: 2_000,
   activations: 500,
   actors: 10_000,
-  warmUpTurns: 500,
-  pacedTurns: 400,
-  pacedTurnsTwoCalls: 150,
-  loops: [
-    [1, 300],
-    [8, 1_000],
-    [32, 1_200],
-  ],
+  warmUp: loop(8, 480),
+  paced: paced(400, 1),
+  pacedTwoCalls: paced(160, 2),
+  loops: [loop(1, 300), loop(8, 1_120), loop(32, 1_280)],
   loadMs: 20_000,
 };
 const QUICK: Size = {
   unitInserts: 600,
   activations: 100,
   actors: 2_000,
-  warmUpTurns: 160,
-  pacedTurns: 60,
-  pacedTurnsTwoCalls: 30,
-  loops: [
-    [1, 40],
-    [8, 160],
-    [32, 192],
-  ],
-  loadMs: 4_000,
+  warmUp: loop(8, 160),
+  paced: paced(60, 1),
+  pacedTwoCalls: paced(20, 2),
+  loops: [loop(1, 40), loop(8, 160), loop(32, 320)],
+  loadMs: 3_000,
 };
 
 const SHORT_ENTRIES = 10;
 const LONG_ENTRIES = 10_000;
-/** Long enough that the runner's next pull is parked. */
-const PAUSE_MS = 15;
 
 export async function turns({ quick, profileDir, say }: ScenarioOptions): Promise<Report> {
   const size = quick ? QUICK : FULL;
@@ -71,37 +64,49 @@ export async function turns({ quick, profileDir, say }: ScenarioOptions): Promis
 }
 
 async function measure(rig: Rig, size: Size, say: ScenarioOptions['say']): Promise<Report> {
-  const { rows, server, people } = rig.parts;
+  const { rows, server } = rig.parts;
   const idleRssMb = (await server.usage()).rssMb;
   say('u: single-row INSERT commits');
   const before = await rows.unitInserts(size.unitInserts / 2);
   const still = await measureStill(rig, size, say);
-  const first = await people.ask(null);
-  const parent = { ...(await rows.localMember()), conversationId: first.conversationId, entryId: first.entryId };
-  const load = (options: Omit<LoadOptions, 'atMostMs'>): Promise<LoadResult> => {
-    say(`${options.turns} turns, at once ${options.conversations}, model calls ${options.modelCalls}, pause ${options.pauseMs} ms`);
-    return runLoad(rig, parent, { ...options, atMostMs: size.loadMs });
-  };
-  await load({ conversations: 8, turns: size.warmUpTurns, modelCalls: 1, pauseMs: 0 });
-  const paced = await load({ conversations: 1, turns: size.pacedTurns, modelCalls: 1, pauseMs: PAUSE_MS });
-  const pacedTwo = await load({ conversations: 1, turns: size.pacedTurnsTwoCalls, modelCalls: 2, pauseMs: PAUSE_MS });
-  const loops: FigureGroup[] = [];
-  for (const [conversations, turns] of size.loops) {
-    const result = await load({ conversations, turns, modelCalls: 1, pauseMs: 0 });
-    loops.push({ title: `Closed loop, ${conversations} conversations at once`, figures: loadFigures(result) });
-  }
+  const loads = await measureLoads(rig, size, say);
   const loadedRssMb = (await server.usage()).rssMb;
   const after = await rows.unitInserts(size.unitInserts / 2);
   const unitMs = median([...before, ...after]);
   const groups: FigureGroup[] = [
-    { title: 'One conversation, a warm parked sandbox', figures: latencyFigures(paced, pacedTwo, unitMs) },
-    { title: 'The steps of such a turn, p50', figures: stepFigures(paced) },
-    ...loops,
+    { title: 'One conversation, a warm parked sandbox', figures: latencyFigures(loads.paced, loads.pacedTwoCalls, unitMs) },
+    { title: 'The steps of such a turn, p50', figures: stepFigures(loads.paced) },
+    ...loads.loops.map(({ title, result }) => ({ title, figures: loadFigures(result) })),
     { title: 'Activation of a conversation actor', figures: activationFigures(still.short, still.long) },
     { title: 'Memory', figures: memoryFigures({ idleRssMb, loadedRssMb, actorBytes: still.actorBytes }) },
   ];
-  const unitSpread = { before: median(before), after: median(after) };
-  return { unitMs, groups, notes: notes(unitSpread), environment: await environment(rig) };
+  return { unitMs, groups, notes: notes({ before: median(before), after: median(after) }), environment: await environment(rig) };
+}
+
+interface MeasuredLoads {
+  readonly paced: LoadResult;
+  readonly pacedTwoCalls: LoadResult;
+  readonly loops: readonly { readonly title: string; readonly result: LoadResult }[];
+}
+
+async function measureLoads(rig: Rig, size: Size, say: ScenarioOptions['say']): Promise<MeasuredLoads> {
+  const wanted = [size.warmUp, size.paced, size.pacedTwoCalls, ...size.loops];
+  const count = wanted.reduce((sum, options) => sum + conversationsFor(options), 0);
+  say(`a first turn in each of ${count} conversations`);
+  const loads = await Loads.prepare(rig, count, size.loadMs);
+  const run = (options: LoadOptions): Promise<LoadResult> => {
+    const { turns, conversations, modelCalls, pauseMs } = options;
+    say(`${turns} turns, at once ${conversations}, model calls ${modelCalls}, pause ${pauseMs} ms`);
+    return loads.run(options);
+  };
+  await run(size.warmUp);
+  const one = await run(size.paced);
+  const two = await run(size.pacedTwoCalls);
+  const loops = [];
+  for (const options of size.loops) {
+    loops.push({ title: `Closed loop, ${options.conversations} conversations at once`, result: await run(options) });
+  }
+  return { paced: one, pacedTwoCalls: two, loops };
 }
 
 /** What needs no turn. */

@@ -1,21 +1,20 @@
 /**
- * Owns: a load: so many conversations at once, each asking its next question when its last turn has ended, and what that cost.
+ * Owns: loads: so many conversations at once, each asking its next question when its last turn has ended.
  * A conversation is used for a few turns and then followed by a fresh one whose sandbox waits already, so that the length of a path does not
  * depend on how fast or how long a load runs.
+ * Does not own: reading what it cost (costs.ts).
  */
-import { availableParallelism } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { nowMs } from './clock.ts';
+import { type Costs, costsOf, readCpu, settledCounters } from './costs.ts';
 import type { Asked } from './people.ts';
-import type { CpuTimes, Rig } from './rig.ts';
-import type { Counters, ThreadParent } from './rows.ts';
+import type { Rig } from './rig.ts';
+import type { Counters } from './rows.ts';
 
 export interface LoadOptions {
   /** Conversations at once. */
   readonly conversations: number;
   readonly turns: number;
-  /** After this time no further question is asked, however many turns are left. */
-  readonly atMostMs: number;
   readonly modelCalls: number;
   /** Between the end of a turn and the next question, so that the sandbox's pull is parked again. 0: a closed loop. */
   readonly pauseMs: number;
@@ -33,80 +32,81 @@ export interface TurnTimes extends Asked {
   readonly toldMs: number;
 }
 
-export interface LoadResult {
+export interface LoadResult extends Costs {
   readonly turns: readonly TurnTimes[];
   readonly turnsPerSecond: number;
-  /** Share of the machine's cores that other programs took away, 0 to 1; null where it cannot be seen. */
-  readonly foreignShare: number | null;
-  /** Per turn: CPU milliseconds of each process, and what PostgreSQL counted. */
-  readonly cpuMs: CpuTimes;
-  readonly counts: Counters;
 }
 
 const TURNS_PER_CONVERSATION = 20;
 /** Conversations whose first turn (which starts their sandbox) runs at the same time. */
 const WARM_UP_AT_ONCE = 8;
-/** PostgreSQL's connections report what they counted with their next statement, but at most once a second. */
-const COUNTERS_EVERY_MS = 1_200;
-/** Enough reads at once that each connection of the server's pool takes one. */
-const READS_AT_ONCE = 40;
 
-export async function runLoad(rig: Rig, parent: ThreadParent, options: LoadOptions): Promise<LoadResult> {
-  const { people, rows, runner, provider } = rig.parts;
-  await rig.setModelCalls(options.modelCalls);
-  const needed = Math.ceil(options.turns / TURNS_PER_CONVERSATION / options.conversations) * options.conversations;
-  const ids = await rows.threads(parent, needed);
-  await inLanes(ids, WARM_UP_AT_ONCE, (id) => people.ask(id));
-  const countersBefore = await settledCounters(rig);
-  await Promise.all([runner.ask('collect'), provider.ask('collect')]);
-  const cpuBefore = await rig.cpuTimes();
-  const startedMs = nowMs();
-  const asked: Asked[] = [];
-  let left = options.turns;
-  const isOver = (): boolean => left <= 0 || nowMs() - startedMs > options.atMostMs;
-  const use = async (id: string): Promise<void> => {
-    for (let nth = 0; nth < TURNS_PER_CONVERSATION && !isOver(); nth++) {
-      left -= 1;
-      if (options.pauseMs > 0) await sleep(options.pauseMs);
-      asked.push(await people.ask(id));
-    }
-  };
-  await inLanes(ids, options.conversations, use);
-  const wallMs = nowMs() - startedMs;
-  const cpuAfter = await rig.cpuTimes();
-  const countersAfter = await settledCounters(rig);
-  const cpuMs = cpuPerTurn(cpuBefore, cpuAfter, asked.length);
-  const perTurn = (after: number, before: number): number => (after - before) / asked.length;
-  return {
-    turns: await joined(rig, asked),
-    turnsPerSecond: asked.length / (wallMs / 1_000),
-    foreignShare: foreignShare(cpuMs, wallMs / asked.length),
-    cpuMs,
-    counts: {
-      flushes: perTurn(countersAfter.flushes, countersBefore.flushes),
-      backgroundFlushes: perTurn(countersAfter.backgroundFlushes, countersBefore.backgroundFlushes),
-      transactions: perTurn(countersAfter.transactions, countersBefore.transactions),
-    },
-  };
+/** Conversations that a load uses up. */
+export function conversationsFor({ conversations, turns }: LoadOptions): number {
+  return Math.ceil(turns / TURNS_PER_CONVERSATION / conversations) * conversations;
 }
 
-function cpuPerTurn(before: CpuTimes, after: CpuTimes, turns: number): CpuTimes {
-  const perTurn = (name: Exclude<keyof CpuTimes, 'postgres'>): number => (after[name] - before[name]) / turns;
-  const postgres = after.postgres === null || before.postgres === null ? null : (after.postgres - before.postgres) / turns;
-  return {
-    machine: perTurn('machine'),
-    server: perTurn('server'),
-    postgres,
-    runner: perTurn('runner'),
-    provider: perTurn('provider'),
-    people: perTurn('people'),
-  };
-}
+export class Loads {
+  readonly #rig: Rig;
+  readonly #atMostMs: number;
+  /** Threads whose sandbox waits. */
+  readonly #ready: string[];
+  #counters: Counters | null = null;
 
-function foreignShare({ machine, server, postgres, runner, provider, people }: CpuTimes, wallMsPerTurn: number): number | null {
-  if (postgres === null) return null;
-  const foreignMs = machine - server - postgres - runner - provider - people;
-  return Math.max(0, foreignMs) / (wallMsPerTurn * availableParallelism());
+  private constructor(rig: Rig, ready: string[], atMostMs: number) {
+    this.#rig = rig;
+    this.#ready = ready;
+    this.#atMostMs = atMostMs;
+  }
+
+  /** Makes `count` threads of the local account and gives each its sandbox. `atMostMs`: after this time a load asks nothing more. */
+  static async prepare(rig: Rig, count: number, atMostMs: number): Promise<Loads> {
+    const { people, rows } = rig.parts;
+    const first = await people.ask(null);
+    const parent = { ...(await rows.localMember()), conversationId: first.conversationId, entryId: first.entryId };
+    const ids = await rows.threads(parent, count);
+    await inLanes(ids, WARM_UP_AT_ONCE, (id) => people.ask(id));
+    return new Loads(rig, ids, atMostMs);
+  }
+
+  /** Runs one load. Everything that the server does between two loads counts for the later one: do nothing there. */
+  async run(options: LoadOptions): Promise<LoadResult> {
+    const { people, runner, provider } = this.#rig.parts;
+    await this.#rig.setModelCalls(options.modelCalls);
+    const countersBefore = this.#counters ?? (await settledCounters(this.#rig));
+    await Promise.all([runner.ask('collect'), provider.ask('collect')]);
+    const before = await readCpu(this.#rig);
+    const asked: Asked[] = [];
+    let left = options.turns;
+    const isOver = (): boolean => left <= 0 || nowMs() - before.atMs > this.#atMostMs;
+    const use = async (id: string): Promise<void> => {
+      for (let nth = 0; nth < TURNS_PER_CONVERSATION && !isOver(); nth++) {
+        left -= 1;
+        if (options.pauseMs > 0) await sleep(options.pauseMs);
+        asked.push(await people.ask(id));
+      }
+    };
+    await inLanes(this.#ready.splice(0, conversationsFor(options)), options.conversations, use);
+    const after = await readCpu(this.#rig);
+    this.#counters = await settledCounters(this.#rig);
+    const costs = costsOf(asked.length, { before, after }, { before: countersBefore, after: this.#counters });
+    return { ...costs, turns: await this.#joined(asked), turnsPerSecond: asked.length / ((after.atMs - before.atMs) / 1_000) };
+  }
+
+  /** What people, runner and provider each saw of a turn, as one. */
+  async #joined(asked: readonly Asked[]): Promise<TurnTimes[]> {
+    const { runner, provider } = this.#rig.parts;
+    const runs = new Map((await runner.ask('collect')).map((times) => [times.question, times]));
+    // Later calls of the same turn come later in the list, so the first one stays.
+    const arrivals = new Map([...(await provider.ask('collect'))].reverse());
+    return asked.flatMap((one) => {
+      const run = runs.get(one.question);
+      const requestMs = arrivals.get(one.question);
+      if (run === undefined || requestMs === undefined) return [];
+      const { pulledMs, contextMs, answeredMs, partialMs, endedMs: toldMs } = run;
+      return [{ ...one, pulledMs, contextMs, requestMs, answeredMs, partialMs, toldMs }];
+    });
+  }
 }
 
 /** Does `work` for every id, `lanes` at once. */
@@ -116,24 +116,4 @@ async function inLanes(ids: readonly string[], lanes: number, work: (id: string)
     for (let id = waiting.shift(); id !== undefined; id = waiting.shift()) await work(id);
   };
   await Promise.all(Array.from({ length: lanes }, lane));
-}
-
-async function settledCounters({ parts: { people, rows } }: Rig): Promise<Counters> {
-  await sleep(COUNTERS_EVERY_MS);
-  await people.look(READS_AT_ONCE);
-  return rows.counters();
-}
-
-/** What people, runner and provider each saw of a turn, as one. */
-async function joined({ parts: { runner, provider } }: Rig, asked: readonly Asked[]): Promise<TurnTimes[]> {
-  const runs = new Map((await runner.ask('collect')).map((times) => [times.question, times]));
-  // Later calls of the same turn come later in the list, so the first one stays.
-  const arrivals = new Map([...(await provider.ask('collect'))].reverse());
-  return asked.flatMap((one) => {
-    const run = runs.get(one.question);
-    const requestMs = arrivals.get(one.question);
-    if (run === undefined || requestMs === undefined) return [];
-    const { pulledMs, contextMs, answeredMs, partialMs, endedMs: toldMs } = run;
-    return [{ ...one, pulledMs, contextMs, requestMs, answeredMs, partialMs, toldMs }];
-  });
 }

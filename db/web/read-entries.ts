@@ -84,7 +84,7 @@ export async function readPage(db: Executor, member: MemberKey, page: PageReques
   const rows = await db.any(sql.prepared('web_read_page', pageRow)`
     select e.* from mentor_conversation c left join lateral (
       select ${columns} from mentor_entry e
-      where e.conversation_id = c.id and (${page.before}::bigint is null or e.seq < ${page.before}::bigint) and ${shown}
+      where e.conversation_id = c.id and e.seq < ${page.before ?? Number.MAX_SAFE_INTEGER}::bigint and ${shown}
       order by e.seq desc limit ${page.limit + 1}::int
     ) e on true
     where c.id = ${page.conversationId} and c.workspace_id = ${member.workspaceId} and c.account_id = ${member.accountId}

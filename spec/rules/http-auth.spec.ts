@@ -4,9 +4,13 @@
 import http from 'node:http';
 import { networkInterfaces } from 'node:os';
 import { expect } from 'chai';
+import { sql } from '../../db/pool.ts';
+import { localMember } from '../../db/web/local-member.ts';
+import type { MemberKey } from '../../db/web/membership.ts';
 import { isLoopbackAddress, loopbackPort } from '../../src/http/auth/local.ts';
 import { useDatabase } from '../support/database.ts';
 import { type HttpRig, useRigs } from '../support/http-rig.ts';
+import { run } from '../support/ledger.ts';
 import { skipLoudly } from '../support/skip.ts';
 
 interface Plain {
@@ -112,6 +116,21 @@ describe('local sign-in', () => {
     expect([embedded.status, embedded.code]).to.deep.equal([403, 'ORIGIN_REFUSED']);
     const followed = await read({ host, 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' });
     expect(followed.status).to.equal(200);
+  });
+
+  it('makes its workspace and its account once, however many servers start together, and brings nobody back', async () => {
+    const { db } = database;
+    const person = { displayName: 'Ada', timeZone: 'Europe/Berlin' };
+    const members = await Promise.all(Array.from({ length: 6 }, () => localMember(db, person)));
+    expect(new Set(members.map(({ workspaceId, accountId }) => `${workspaceId} ${accountId}`)).size).to.equal(1);
+    const local = await openRig({ person: members[0] as MemberKey });
+    const { body } = await local.send('GET', '/session');
+    expect(body.account).to.include({ displayName: 'Ada', timeZone: 'Europe/Berlin' });
+    expect(body.workspace).to.include({ slug: 'home', name: 'Home' });
+    await run(db, sql.unsafe`update workspace_member set active = false where account_id = ${local.person.accountId} returning 1`);
+    await localMember(db, { displayName: 'Eve', timeZone: 'UTC' });
+    const refused = await local.send('GET', '/session');
+    expect([refused.status, refused.body.code]).to.deep.equal([403, 'FORBIDDEN']);
   });
 
   it('knows loopback addresses as sockets write them', () => {

@@ -200,7 +200,7 @@ describe('the chat', () => {
     const last = ledger.log.at(-1);
     if (last?.type !== 'partial') throw new Error('words were written');
     chat.say('partial', last.partial);
-    chat.say('partial', last.partial);
+    chat.say('partial', { ...last.partial, text: ' and found later' });
     expect(chat.wanted()).to.equal(1);
     expect(chat.lines().at(-1)).to.equal('~ ');
     chat.say('snapshot', ledger.snapshot());

@@ -4,6 +4,7 @@
  */
 import { expect } from 'chai';
 import type { Partial } from '../../src/contract/events.ts';
+import type { Turn } from '../../src/contract/web.ts';
 import { announcements } from '../../src/web/store/announce.ts';
 import type { ChatAction, ChatState } from '../../src/web/store/state.ts';
 import { keepUnchanged, timeline } from '../../src/web/store/timeline.ts';
@@ -39,6 +40,33 @@ describe('a page that is opened', () => {
     expect(linesOf(client.state)).to.deep.equal([]);
     client.synced({ [ledger.conversationId]: old });
     expect(linesOf(client.state)).to.deep.equal(['? first? [none]', '! the answer [done]']);
+  });
+
+  it('does not believe a read of a turn that is older than its snapshot, unless the turn had ended', () => {
+    const ledger = new WebLedger();
+    ledger.ask('a', 'first?');
+    ledger.claim();
+    const client = connected(ledger);
+    const { generation } = client.state;
+    const turn = structuredClone(ledger.turns[0] as Turn);
+    ledger.requeue('lost');
+    client.connect(ledger);
+    client.act({ type: 'turn-read', turnId: turn.id, turn, generation });
+    expect(linesOf(client.state)).to.deep.equal(['? first? [starting]']);
+    client.act({ type: 'turn-read', turnId: turn.id, turn: { ...turn, status: 'STOPPED' }, generation });
+    expect(linesOf(client.state)).to.deep.equal(['? first? [stopped]']);
+  });
+
+  it('and stops a question does not show it as waiting again, although a snapshot from before the stop comes later', () => {
+    const ledger = new WebLedger();
+    ledger.ask('a', 'first?');
+    const client = connected(ledger);
+    const [snapshot, page] = [ledger.snapshot(), ledger.page()];
+    const turn = ledger.turns[0] as Turn;
+    ledger.stop(turn);
+    client.act({ type: 'stop-answered', turnId: turn.id, turn: structuredClone(turn) });
+    client.act({ type: 'snapshot', snapshot }).synced({ [ledger.conversationId]: page });
+    expect(linesOf(client.state)).to.deep.equal(['? first? [stopped]']);
   });
 
   it('again after a restart of the server learns how turns ended that the snapshot does not name', () => {
@@ -80,7 +108,7 @@ describe('an answer that is being written', () => {
     expect(linesOf(client.connect(ledger).state)).to.deep.equal(ledger.lines());
   });
 
-  it('shows nothing of a run that was handed on, nor of an attempt whose end this page did not see', () => {
+  it('shows nothing of a run that was handed on', () => {
     const { ledger, client } = writing();
     const words = ledger.log.at(-1) as ChatAction;
     ledger.requeue('handed-on');
@@ -88,14 +116,37 @@ describe('an answer that is being written', () => {
     ledger.claim();
     client.act(words, ledger.log.at(-2) as ChatAction).resolve(ledger);
     expect(linesOf(client.state).at(-1)).to.equal('~ ');
+  });
+
+  it('shows nothing of an attempt that was lost before the page was opened, whenever its last words come', () => {
+    const { ledger } = writing();
+    const words = ledger.log.at(-1) as ChatAction;
     ledger.requeue('lost');
-    client.connect(ledger);
+    const [early, late] = [connected(ledger), connected(ledger)];
     ledger.claim();
-    client.act(
-      { ...words, partial: { ...(words as { partial: object }).partial, epoch: 1 } } as ChatAction,
-      ledger.log.at(-2) as ChatAction,
-    );
-    expect(linesOf(client.state).at(-1)).to.equal('~ ');
+    const started = ledger.log.at(-2) as ChatAction;
+    expect(linesOf(early.act(words, started).state).at(-1)).to.equal('~ ');
+    expect(linesOf(late.act(started, words).state).at(-1)).to.equal('~ ');
+  });
+
+  it('is gone when its attempt fails, and the reason stands in its place', () => {
+    const { ledger, client } = writing();
+    ledger.end('FAILED', []);
+    client.act(ledger.log.at(-1) as ChatAction);
+    expect(linesOf(client.state).at(-1)).to.equal('x Hephaestus could not finish this reply. Try again.');
+  });
+
+  it('keeps its words after a stop until the next question runs: then no answer can come any more', () => {
+    const { ledger, client } = writing();
+    const from = ledger.log.length;
+    ledger.stop(ledger.running as Turn);
+    ledger.ask('b', 'next?');
+    client.act(...(ledger.log.slice(from) as ChatAction[]));
+    expect(linesOf(client.state)).to.deep.equal(['? which board? [none]', '! Odroid N2+ [stopped]', '? next? [starting]']);
+    ledger.endStopped(null);
+    ledger.claim();
+    client.act(ledger.log.at(-2) as ChatAction);
+    expect(linesOf(client.state)).to.deep.equal(['? which board? [stopped]', '? next? [none]', '~ ']);
   });
 
   it('is not set back by late accounts after a run was handed on', () => {
@@ -116,11 +167,12 @@ describe('an answer that is being written', () => {
 
   it('discards the first attempt also when nobody said that it was lost', () => {
     const { ledger, client } = writing();
+    const late = ledger.log.at(-1) as ChatAction;
     ledger.requeue('lost');
     ledger.claim();
-    ledger.write('Attempt two');
-    client.act(...(ledger.log.slice(-2) as ChatAction[]));
-    expect(linesOf(client.state).at(-1)).to.equal('~ Attempt two');
+    ledger.write('Two');
+    client.act(...(ledger.log.slice(-2) as ChatAction[]), late);
+    expect(linesOf(client.state).at(-1)).to.equal('~ Two');
   });
 
   it('shows no words around a hole until a snapshot closes it', () => {
@@ -143,6 +195,7 @@ describe('an answer that is being written', () => {
       expect(linesOf(client.state).at(-1)).to.equal('! Odroid N2+ [done]');
       expect(timeline(client.state, client.state.mainId).map((item) => item.id)).to.deep.equal(before);
     }
+    expect(client.state.live).to.deep.equal({});
   });
 
   it('is announced at its start and its end, never word by word', () => {
@@ -276,8 +329,9 @@ describe('older messages', () => {
     const page = ledger.page(5, 4);
     client.act({ type: 'snapshot', snapshot: ledger.snapshot() }).synced({ [id]: ledger.page(9, 4) });
     client.act({ type: 'older-read', conversationId: id, generation, page });
-    expect(linesOf(client.state)).to.have.length(4);
     expect(client.state.ranges[id]).to.deep.equal({ nextBefore: 5, older: 'idle' });
+    client.act({ type: 'older-asked', conversationId: id }, { type: 'older-read', conversationId: id, generation, page });
+    expect(linesOf(client.state)).to.have.length(4);
   });
 
   it('that were deleted do not come back with a late event', () => {

@@ -204,7 +204,7 @@ describe('the tabs of a browser', () => {
       tab.start();
       return { tab, listener, clock };
     };
-    return { server, openTab };
+    return { server, name, openTab };
   }
 
   /** Two tabs, both up to date; the first one has the connection. */
@@ -249,6 +249,19 @@ describe('the tabs of a browser', () => {
     server.last.say('snapshot', 'S3');
     await until(() => first.listener.frames.includes('S3') && second.listener.frames.includes('S3'));
     expect(server.open).to.have.length(1);
+  });
+
+  it('do not hear the last words of a tab that leads no longer', async () => {
+    const { server, name, second } = await twoTabs();
+    const ghost = new BroadcastChannel(name);
+    ghost.postMessage({ type: 'frame', leader: 'a tab of the past', frame: { event: 'turn', data: 'late' } });
+    ghost.postMessage({ type: 'status', leader: 'a tab of the past', status: { kind: 'waiting' } });
+    ghost.close();
+    server.last.say('turn', 'T');
+    await until(() => second.listener.frames.includes('T'));
+    await new Promise<void>((resolve) => setImmediate(resolve));
+    expect(second.listener.frames).to.deep.equal(['S2', 'T']);
+    expect(second.listener.status).to.deep.equal({ kind: 'open' });
   });
 
   it('come back at once when the tab with the connection is hidden and its timers are slow', async () => {

@@ -48,6 +48,8 @@ export interface Server {
   readonly changes: Change[];
   readonly partials: AttemptPartial[];
   readonly cleared: TurnId[];
+  /** What the others hear of a change; a spec sets it. Default: nobody hears. */
+  publishes: (change: Change) => void;
   /** From now on `other` hears of each change of this server. */
   tell(other: Server): void;
   /** Submits a question and returns the ids; throws when it is not accepted. */
@@ -70,13 +72,12 @@ export async function startActors({ pool, url }: { pool: Database; url: string }
   const changes: Change[] = [];
   const partials: AttemptPartial[] = [];
   const cleared: TurnId[] = [];
-  const hearers: Server[] = [];
   const actors = createActors({
     ...{ db, clock, times, log: silentLog, sandboxHost: host, texts: failureTexts('Heph') },
     changes: {
       publish: (change) => {
         changes.push(change);
-        for (const hearer of hearers) setImmediate(() => hearer.actors.changed(change));
+        server.publishes(change);
       },
     },
     partials: {
@@ -96,9 +97,12 @@ export async function startActors({ pool, url }: { pool: Database; url: string }
   const { runtime } = actors;
   host.serveWith(runtime);
   actors.start();
-  return {
+  const server: Server = {
+    publishes: () => undefined,
     ...{ actors, runtime, db, hostId, hostLock, host, changes, partials, cleared },
-    tell: (other) => void hearers.push(other),
+    tell(other) {
+      server.publishes = (change) => void setImmediate(() => other.actors.changed(change));
+    },
     async ask(person, text, { requestId = `r-${uuidv7()}`, conversationId } = {}) {
       const reply = await runtime.submitQuestion({
         ...person,
@@ -119,6 +123,7 @@ export async function startActors({ pool, url }: { pool: Database; url: string }
       await hostLock.close();
     },
   };
+  return server;
 }
 
 /** What `GET context` would answer, with nothing in it but the question. */

@@ -82,7 +82,7 @@ export class Browsing {
   /** Pictures of all open pages of a test that failed. */
   async shootAll(name: string): Promise<void> {
     const pages = this.#contexts.flatMap((context) => context.pages());
-    await Promise.all(pages.map((page, index) => shoot(page, `failed-${name}-${index}`).catch(() => undefined)));
+    await Promise.all(pages.map((page, index) => shoot(page, `broken-${name}-${index}`).catch(() => undefined)));
   }
 }
 

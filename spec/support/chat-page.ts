@@ -8,8 +8,18 @@ import { type Browsing, shoot } from './browser.ts';
 
 const NAME = 'Hephaestus';
 
-/** Runs in the page: the conversation, or whether it is `wanted` (JSON of lines). */
-function readTranscript({ from, wanted }: { from: string | null; wanted: string | null }): string[] | boolean {
+interface Reading {
+  /** The question to begin with; null: the whole conversation. */
+  readonly from: string | null;
+  /** Spaces and line ends count as one space. For formatted text. */
+  readonly loosely: boolean;
+  /** JSON of the lines that are waited for. */
+  readonly wanted: string | null;
+}
+
+/** Runs in the page: the conversation, or whether it is the wanted one. */
+function readTranscript({ from, loosely, wanted }: Reading): string[] | boolean {
+  const loose = (line: string) => (loosely ? line.replaceAll(/[ \n]+/g, ' ').trim() : line);
   const words = (element: Element, selector: string) => [...element.querySelectorAll(selector)].map((found) => found.textContent).join('');
   const lineOf = (message: Element): string => {
     if (message.classList.contains('question')) {
@@ -20,8 +30,9 @@ function readTranscript({ from, wanted }: { from: string | null; wanted: string 
     const phase = message.querySelector('.stage') !== null ? 'answering' : words(message, '.chip').toLowerCase();
     return `${phase || 'answer'}: ${words(message, '.markdown, .plain-text')}`;
   };
-  const lines = [...document.querySelectorAll('.message')].map(lineOf);
-  const start = from === null ? 0 : lines.findIndex((line) => line === `question: ${from}` || line.startsWith(`question: ${from} [`));
+  const lines = [...document.querySelectorAll('.message')].map((message) => loose(lineOf(message)));
+  const first = loose(`question: ${from}`);
+  const start = from === null ? 0 : lines.findIndex((line) => line === first || line.startsWith(`${first} [`));
   const part = start < 0 ? [] : lines.slice(start);
   return wanted === null ? part : JSON.stringify(part) === wanted;
 }
@@ -43,7 +54,11 @@ export class ChatPage {
   }
 
   /** Opens the page and waits for its conversation. */
-  static async open(browsing: Browsing, url: string, options: BrowserContextOptions & { context?: BrowserContext } = {}): Promise<ChatPage> {
+  static async open(
+    browsing: Browsing,
+    url: string,
+    options: BrowserContextOptions & { context?: BrowserContext } = {},
+  ): Promise<ChatPage> {
     const chat = new ChatPage(await browsing.open(url, options));
     await chat.ready();
     return chat;
@@ -70,6 +85,13 @@ export class ChatPage {
     return this.page.locator('.message.question', { hasText: text });
   }
 
+  /** The answer to the question with these words, complete; waits for it. */
+  async answerTo(question: string): Promise<Locator> {
+    const answer = this.question(question).last().locator('xpath=following-sibling::article[1][contains(@class, "answer")]');
+    await answer.locator('.meta time').waitFor();
+    return answer;
+  }
+
   /** The button of this name below a question. */
   actionOf(question: string, name: string): Locator {
     return this.question(question).getByRole('button', { name });
@@ -79,16 +101,17 @@ export class ChatPage {
    * The conversation from this question on (from its beginning with null): `question: …` with its state in brackets, `answering: …`,
    * `answer: …`, `stopped: …`, `failure: …`.
    */
-  async transcript(from: string | null): Promise<string[]> {
-    return (await this.page.evaluate(readTranscript, { from, wanted: null })) as string[];
+  async transcript(from: string | null, loosely = false): Promise<string[]> {
+    return (await this.page.evaluate(readTranscript, { from, loosely, wanted: null })) as string[];
   }
 
-  /** Waits until the conversation from the first question on is exactly this. */
-  async shows(lines: readonly [first: string, ...rest: string[]]): Promise<void> {
-    const from = lines[0].replace(/^question: /, '').replace(/ \[[^\]]*\]$/, '');
+  /** Waits until the conversation from the first question on is exactly this; `loosely`: but for spaces and line ends. */
+  async shows(lines: readonly string[], how: { loosely: boolean } = { loosely: false }): Promise<void> {
+    const wanted = how.loosely ? lines.map((line) => line.replaceAll(/[ \n]+/g, ' ').trim()) : lines;
+    const from = (lines[0] ?? '').replace(/^question: /, '').replace(/ \[[^\]]*\]$/, '');
     // A wait that ends without success says less than the comparison.
-    await this.page.waitForFunction(readTranscript, { from, wanted: JSON.stringify(lines) }).catch(() => undefined);
-    expect(await this.transcript(from)).to.deep.equal(lines);
+    await this.page.waitForFunction(readTranscript, { from, ...how, wanted: JSON.stringify(wanted) }).catch(() => undefined);
+    expect(await this.transcript(from, how.loosely)).to.deep.equal(wanted);
   }
 
   /** How many messages say this, question or answer. */

@@ -5,7 +5,7 @@ import { expect } from 'chai';
 import { useBrowser } from '../support/browser.ts';
 import { ChatPage } from '../support/chat-page.ts';
 import { scripted, useChatServer } from '../support/chat-server.ts';
-import { hold } from '../support/model-server.ts';
+import { hold, type Seen } from '../support/model-server.ts';
 
 const REFUSED = { status: 400, body: { error: { type: 'invalid_request_error', message: 'words of the provider' } } };
 
@@ -21,11 +21,20 @@ describe('a person who asks in the page', function () {
     return lines.slice(lines.indexOf(`question: ${question}`));
   }
 
+  /** The newest request to the provider for this question. */
+  function callFor(question: string): Seen {
+    const call = chat.flow.model.seen.findLast((seen) => seen.question === question);
+    if (call === undefined) throw new Error(`the provider was never asked: ${question}`);
+    return call;
+  }
+
   it(
     'reads an answer while it is written, and the stored one is the same after a reload',
     inBrowser(async (browsing) => {
       const pause = hold();
-      chat.flow.model.use(scripted({ 'Is iron hot?': { steps: [{ text: 'Iron is hot. ' }, { hold: pause }, { text: 'Steel is cold.' }] } }));
+      chat.flow.model.use(
+        scripted({ 'Is iron hot?': { steps: [{ text: 'Iron is hot. ' }, { hold: pause }, { text: 'Steel is cold.' }] } }),
+      );
       const page = await ChatPage.open(browsing, chat.url);
       await page.ask('Is iron hot?');
       await page.shows(['question: Is iron hot?', 'answering: Iron is hot.']);
@@ -36,10 +45,28 @@ describe('a person who asks in the page', function () {
       const whole = ['question: Is iron hot?', 'answer: Iron is hot. Steel is cold.'] as const;
       await page.shows(whole);
       await page.stop.waitFor({ state: 'detached' });
+      await page.page.getByRole('status').getByText('The answer is complete.').waitFor({ state: 'attached' });
       expect(await storedFrom('Is iron hot?')).to.deep.equal(whole);
       await page.reload();
       await page.shows(whole);
       expect(await page.count('Is iron hot?')).to.equal(1);
+    }),
+  );
+
+  it(
+    'does not see a line jump to a heading while the list below it is half written',
+    inBrowser(async (browsing) => {
+      const pause = hold();
+      chat.flow.model.use(
+        scripted({ 'A list?': { steps: [{ text: 'Two points\n-' }, { hold: pause }, { text: ' the first\n- the second' }] } }),
+      );
+      const page = await ChatPage.open(browsing, chat.url);
+      await page.ask('A list?');
+      const answer = page.page.locator('.message').last();
+      await answer.getByText('Two points').waitFor();
+      expect(await answer.getByRole('heading').count()).to.equal(0);
+      pause.release();
+      expect(await (await page.answerTo('A list?')).getByRole('listitem').allTextContents()).to.deep.equal(['the first', 'the second']);
     }),
   );
 
@@ -98,13 +125,8 @@ describe('a person who asks in the page', function () {
         await page.shows([`question: ${question}`, 'answering: Once upon a', `question: ${followUp} [Queued · next]`]);
         if (how === 'Escape') await page.page.keyboard.press('Escape');
         else await page.stop.click();
-        await chat.flow.model.seen.findLast((seen) => seen.question === question)?.aborted;
-        const end = [
-          `question: ${question}`,
-          'stopped: Once upon a',
-          `question: ${followUp}`,
-          `answer: You asked: ${followUp}`,
-        ] as const;
+        await callFor(question).aborted;
+        const end = [`question: ${question}`, 'stopped: Once upon a', `question: ${followUp}`, `answer: You asked: ${followUp}`] as const;
         await page.shows(end);
         await page.reload();
         await page.shows(end);
@@ -134,7 +156,8 @@ describe('a person who asks in the page', function () {
       chat.flow.model.use(scripted({ 'Only keys?': { steps: [{ text: 'Click, clack' }, { hold: pause }] } }));
       const page = await ChatPage.open(browsing, chat.url);
       const { keyboard } = page.page;
-      const focused = () => page.page.evaluate(() => document.activeElement?.getAttribute('aria-label') ?? document.activeElement?.textContent);
+      const focused = () =>
+        page.page.evaluate(() => document.activeElement?.getAttribute('aria-label') ?? document.activeElement?.textContent);
       // The page opens in the composer; from there Tab leaves the page, and its first stop is the skip link.
       for (let tabs = 0; tabs < 3 && (await focused()) !== 'Skip to the message box'; tabs++) await keyboard.press('Tab');
       expect(await focused()).to.equal('Skip to the message box');
@@ -175,7 +198,10 @@ describe('a person who asks in the page', function () {
       const page = await ChatPage.open(browsing, chat.url);
       const longest = '𝔞'.repeat(32_000);
       await page.composer.fill(`${longest}b`);
-      await page.page.getByRole('alert').filter({ hasText: /\b1 character too long/ }).waitFor();
+      await page.page
+        .getByRole('alert')
+        .filter({ hasText: /\b1 character too long/ })
+        .waitFor();
       expect(await page.send.isDisabled()).to.equal(true);
       await page.composer.press('Enter');
       expect(browsing.requests.filter((url) => url.endsWith('/questions'))).to.have.length(0);

@@ -19,7 +19,7 @@ function streamsIn(requests: readonly string[]): number {
   return requests.filter((url) => url.endsWith('/events')).length;
 }
 
-describe('a page that lives through changes', function () {
+describe('the page over time', function () {
   this.timeout(90_000);
   const inBrowser = useBrowser();
   const chat = useChatServer();
@@ -38,7 +38,7 @@ describe('a page that lives through changes', function () {
       await page.reload();
       await page.shows(half);
       pause.release();
-      await page.shows([...half.slice(0, 3), 'answer: Half of a thought.'] as unknown as typeof half);
+      await page.shows([...half.slice(0, 3), 'answer: Half of a thought.']);
     }),
   );
 
@@ -48,10 +48,7 @@ describe('a page that lives through changes', function () {
       const [first, second] = [hold(), hold()];
       chat.flow.model.use(
         scripted({
-          'Odroid?': [
-            { steps: [{ text: 'Odroid N2+' }, { hold: first }] },
-            { steps: [{ hold: second }, { text: 'The whole answer.' }] },
-          ],
+          'Odroid?': [{ steps: [{ text: 'Odroid N2+' }, { hold: first }] }, { steps: [{ hold: second }, { text: 'The whole answer.' }] }],
         }),
       );
       const page = await ChatPage.open(browsing, chat.url);
@@ -95,7 +92,7 @@ describe('a page that lives through changes', function () {
       const half = ['question: All of you?', 'answer: We are three.', 'question: And now?', 'answering: Now we are'] as const;
       for (const page of [second, third]) await page.shows(half);
       await second.stop.click();
-      for (const page of [second, third]) await page.shows([...half.slice(0, 3), 'stopped: Now we are'] as unknown as typeof half);
+      for (const page of [second, third]) await page.shows([...half.slice(0, 3), 'stopped: Now we are']);
     }),
   );
 
@@ -129,67 +126,77 @@ describe('a page that lives through changes', function () {
       await page.shows(end);
     }),
   );
-});
 
-describe('a page whose server is killed', function () {
-  this.timeout(90_000);
-  const inBrowser = useBrowser();
-  let flow: Flow | undefined;
-  afterEach(async () => {
-    await flow?.close();
+  describe('servers that come and go', () => {
+    let flow: Flow | undefined;
+    afterEach(async () => {
+      await flow?.close();
+      flow = undefined;
+    });
+
+    it(
+      'says that it reconnects, and goes on by itself when the server is back: nothing is lost, nothing is doubled',
+      inBrowser(async (browsing) => {
+        browsing.expects(GONE);
+        flow = await Flow.open({ env: { HEPH_SANDBOX_WARM: '1' } });
+        const pause = hold();
+        flow.model.use(scripted({ 'Killed?': [{ steps: [{ text: 'I was ' }, { hold: pause }] }, { steps: [{ text: 'I am back.' }] }] }));
+        const dataDir = newDataDir();
+        const server = await flow.server({ dataDir });
+        const page = await ChatPage.open(browsing, server.url('/'));
+        await page.ask('Early?');
+        await page.shows(['question: Early?', 'answer: You asked: Early?']);
+        await page.ask('Killed?');
+        await page.ask('Later?');
+        await page.shows([
+          'question: Early?',
+          'answer: You asked: Early?',
+          'question: Killed?',
+          'answering: I was',
+          'question: Later? [Queued · next]',
+        ]);
+        await server.kill();
+        await page.notices.getByText('Reconnecting…').waitFor();
+        await page.shoot('reconnecting');
+        await flow.server({ dataDir, env: { HEPH_PORT: String(server.port) } });
+        await page.notices.getByText('Reconnecting…').waitFor({ state: 'detached' });
+        const end = [
+          'question: Early?',
+          'answer: You asked: Early?',
+          'question: Killed?',
+          'answer: I am back.',
+          'question: Later?',
+          'answer: You asked: Later?',
+        ] as const;
+        await page.shows(end);
+        pause.release();
+        await page.reload();
+        await page.shows(end);
+        expect(await page.transcript(null)).to.deep.equal(end);
+      }),
+    );
+
+    it(
+      'hears what another server did, also after its database connection was cut',
+      inBrowser(async (browsing) => {
+        flow = await Flow.open({ env: { HEPH_SANDBOX_WARM: '1' } });
+        const [here, there] = [await flow.server(), await flow.server()];
+        const page = await ChatPage.open(browsing, here.url('/'));
+        const elsewhere = flow.person(there);
+        await elsewhere.ask('From there?');
+        await page.shows(['question: From there?', 'answer: You asked: From there?']);
+        const cut = await flow.db.any(sql.type(z.object({ cut: z.boolean() }))`
+          select pg_terminate_backend(pid) as cut from pg_stat_activity
+          where datname = current_database() and application_name = 'heph-listen'`);
+        expect(cut, 'each server listens').to.have.length.of.at.least(2);
+        await elsewhere.ask('And after it?');
+        await page.shows([
+          'question: From there?',
+          'answer: You asked: From there?',
+          'question: And after it?',
+          'answer: You asked: And after it?',
+        ]);
+      }),
+    );
   });
-
-  it(
-    'says that it reconnects, and goes on by itself when the server is back: nothing is lost, nothing is doubled',
-    inBrowser(async (browsing) => {
-      browsing.expects(GONE);
-      flow = await Flow.open();
-      const pause = hold();
-      flow.model.use(scripted({ 'Killed?': [{ steps: [{ text: 'I was ' }, { hold: pause }] }, { steps: [{ text: 'I am back.' }] }] }));
-      const dataDir = newDataDir();
-      const server = await flow.server({ dataDir });
-      const page = await ChatPage.open(browsing, server.url('/'));
-      await page.ask('Early?');
-      await page.shows(['question: Early?', 'answer: You asked: Early?']);
-      await page.ask('Killed?');
-      await page.ask('Later?');
-      await page.shows(['question: Early?', 'answer: You asked: Early?', 'question: Killed?', 'answering: I was', 'question: Later? [Queued · next]']);
-      await server.kill();
-      await page.notices.getByText('Reconnecting…').waitFor();
-      await page.shoot('reconnecting');
-      await flow.server({ dataDir, env: { HEPH_PORT: String(server.port) } });
-      await page.notices.getByText('Reconnecting…').waitFor({ state: 'detached' });
-      const end = [
-        'question: Early?',
-        'answer: You asked: Early?',
-        'question: Killed?',
-        'answer: I am back.',
-        'question: Later?',
-        'answer: You asked: Later?',
-      ] as const;
-      await page.shows(end);
-      pause.release();
-      await page.reload();
-      await page.shows(end);
-      expect(await page.transcript(null)).to.deep.equal(end);
-    }),
-  );
-
-  it(
-    'hears what another server did, also after its database connection was cut',
-    inBrowser(async (browsing) => {
-      flow = await Flow.open();
-      const [here, there] = [await flow.server(), await flow.server()];
-      const page = await ChatPage.open(browsing, here.url('/'));
-      const elsewhere = flow.person(there);
-      await elsewhere.ask('From there?');
-      await page.shows(['question: From there?', 'answer: You asked: From there?']);
-      const cut = await flow.db.any(sql.type(z.object({ cut: z.boolean() }))`
-        select pg_terminate_backend(pid) as cut from pg_stat_activity
-        where datname = current_database() and application_name = 'heph-listen'`);
-      expect(cut, 'each server listens').to.have.length.of.at.least(2);
-      await elsewhere.ask('And after it?');
-      await page.shows(['question: From there?', 'answer: You asked: From there?', 'question: And after it?', 'answer: You asked: And after it?']);
-    }),
-  );
 });

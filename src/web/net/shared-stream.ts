@@ -113,7 +113,7 @@ export class SharedStream {
         // This tab stops, has lost patience with a silent leader, or was itself overthrown while it was frozen.
       }
       this.#resign();
-      
+      steal = patience.signal.aborted;
     }
   }
 

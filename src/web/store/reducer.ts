@@ -7,14 +7,13 @@ import { applyEntry, mergeOlder } from './pages.ts';
 import { foldPartial } from './partials.ts';
 import { applySnapshot, commitSnapshot, hold, isHeldWhileSyncing } from './snapshot.ts';
 import { type ChatAction, type ChatState, excluding, including, type LoadedRange, without } from './state.ts';
-import { applyTurn, isOver } from './turns.ts';
+import { applyTurn, isOver, isStale } from './turns.ts';
 
 type Of<T extends ChatAction['type']> = Extract<ChatAction, { type: T }>;
 
 function applyPartial(state: ChatState, { partial }: Of<'partial'>): ChatState {
   const turn = state.turns[partial.turnId];
-  // Each claim raises the epoch and at most one attempt: words of an epoch below the attempt are of an attempt that is over.
-  if (turn !== undefined && (isOver(turn) || partial.epoch < turn.attempt)) return state;
+  if (turn !== undefined && (isOver(turn) || isStale(partial, turn))) return state;
   const known = state.live[partial.turnId];
   const folded = foldPartial(known, partial, state.epochFloors[partial.turnId] ?? null);
   if (folded === known || folded === undefined) return state;

@@ -20,6 +20,11 @@ function progress(turn: Turn): number {
   return turn.status === 'RUNNING' ? turn.attempt * 2 - 1 : turn.attempt * 2;
 }
 
+/** Each claim raises the epoch and at most one attempt: words of an epoch below the attempt are of an attempt that is over. */
+export function isStale(words: { epoch: number } | undefined, turn: Turn): boolean {
+  return words !== undefined && words.epoch < turn.attempt;
+}
+
 export function hasAnswer(state: ChatState, turnId: string): boolean {
   return Object.values(state.entries).some((entry) => entry.turnId === turnId && entry.kind === 'answer');
 }
@@ -56,7 +61,10 @@ function dropStoppedLive(state: ChatState, running: Turn): ChatState {
 
 function moveLive(state: ChatState, known: Turn | undefined, turn: Turn): ChatState {
   if (isOver(turn)) return closeLive(state, turn);
-  if (turn.status === 'RUNNING') return known?.status === 'RUNNING' ? state : dropStoppedLive(state, turn);
+  if (turn.status === 'RUNNING') {
+    const fresh = isStale(state.live[turn.id], turn) ? dropLive(state, turn.id) : state;
+    return known?.status === 'RUNNING' ? fresh : dropStoppedLive(fresh, turn);
+  }
   const attemptEnded = known !== undefined && (known.status === 'RUNNING' || turn.attempt > known.attempt);
   return attemptEnded ? dropLive(state, turn.id) : state;
 }

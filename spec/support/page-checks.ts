@@ -1,0 +1,54 @@
+/**
+ * Owns: what can be measured of any page: what leaves the window sideways, what could run or fetch, what axe-core finds.
+ */
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import type axe from 'axe-core';
+import type { Page } from 'playwright-core';
+
+const AXE = fileURLToPath(import.meta.resolve('axe-core/axe.min.js'));
+const GRAVE = ['serious', 'critical'];
+
+/** Elements that are wider than the window, although they are in no block that scrolls by itself; empty when the page fits. */
+export function sticksOut(page: Page): Promise<string[]> {
+  return page.evaluate(() => {
+    const ownScroll = 'pre, .table-scroll, math, .visually-hidden, .skip-link, textarea';
+    const isOut = (element: Element): boolean => {
+      const { left, right, width } = element.getBoundingClientRect();
+      return width > 0 && (left < -1 || right > document.documentElement.clientWidth + 1);
+    };
+    const isInside = (element: Element): boolean => element.parentElement?.closest(ownScroll) !== null;
+    const out = [...document.body.querySelectorAll('*')].filter(
+      (element) => !element.matches(ownScroll) || element.matches('pre, .table-scroll'),
+    );
+    const scrolls = [...document.querySelectorAll('html, body, main')].filter((box) => box.scrollWidth > box.clientWidth);
+    return [...scrolls, ...out.filter((element) => !isInside(element) && isOut(element))].map(
+      (element) => `${element.tagName.toLowerCase()}.${element.className}: ${element.textContent?.slice(0, 40)}`,
+    );
+  });
+}
+
+/** Whatever in messages could run, fetch or leave to something that is no web page; empty when messages are only words. */
+export function liveParts(page: Page): Promise<string[]> {
+  return page.evaluate(() => {
+    const parts = [...document.querySelectorAll('.bubble, .bubble *, .markdown, .markdown *')].filter(
+      (part) => part.closest('.code-header') === null,
+    );
+    const forbidden = 'script, style, link, meta, base, img, svg, iframe, object, embed, form, video, audio, input:not([type=checkbox])';
+    const isLive = (part: Element): boolean =>
+      part.matches(forbidden) ||
+      part.getAttributeNames().some((name) => name.startsWith('on') || name === 'style' || name === 'srcdoc') ||
+      (part instanceof HTMLAnchorElement && !/^(https?:|mailto:|#|\/\/)/.test(part.getAttribute('href') ?? '#'));
+    return parts.filter(isLive).map((part) => part.outerHTML.slice(0, 200));
+  });
+}
+
+/** Serious and critical findings of axe-core, one line each. */
+export async function graveFindings(page: Page): Promise<string[]> {
+  const loaded = await page.evaluate(() => 'axe' in globalThis);
+  if (!loaded) await page.evaluate(readFileSync(AXE, 'utf8'));
+  const { violations } = await page.evaluate(() => (globalThis as unknown as { axe: typeof axe }).axe.run({ resultTypes: ['violations'] }));
+  return violations
+    .filter(({ impact }) => GRAVE.includes(impact ?? ''))
+    .flatMap(({ id, help, nodes }) => nodes.map((node) => `${id}: ${help}: ${node.target.join(' ')}: ${node.failureSummary}`));
+}
