@@ -65,6 +65,8 @@ export interface Actors {
 /** Bounds of one server; each actor costs about 3 KB. */
 const CONVERSATIONS = { mailboxMax: 100, actorsMax: 50_000, idleMs: 60_000, handlerMs: 20_000, sweepMs: 5_000 };
 /** What is told to a single actor never expires: an exit that nobody hears of would leave a sandbox alive in the rows. */
+/** Remembered main conversations; a full book starts anew. */
+const MAINS_MAX = 20_000;
 const SINGLE = { mailboxMax: 100_000, handlerMs: 30_000, mailboxWaitMs: Number.POSITIVE_INFINITY };
 
 type Conversations = ActorKind<ConversationCommand, ConversationReply, 'conversation'>;
@@ -78,6 +80,8 @@ class Tree implements Actors {
   readonly #reaper: SingleActor<ReaperCommand, number>;
   readonly #parked = new Set<ParkedPull>();
   readonly #active = new Set<ConversationId>();
+  /** Main conversations by person: an account's main conversation never becomes another one. */
+  readonly #mains = new Map<string, ConversationId>();
   readonly #timers: Timer[] = [];
   #claiming = true;
 
@@ -245,9 +249,18 @@ class Tree implements Actors {
     return (await this.#conversations.ask(id, command)) as Reply;
   }
 
+  /** The actor compares the owner itself; the question is only whether an actor may be activated for a stranger's id. */
   async #conversationFor(input: QuestionInput): Promise<ConversationId | null> {
-    if (input.conversationId === null) return findOrCreateMain(this.#deps.db, input.workspaceId, input.accountId);
-    return (await ownsConversation(this.#deps.db, input, input.conversationId)) ? input.conversationId : null;
+    const { conversationId, workspaceId, accountId } = input;
+    if (conversationId !== null) {
+      const known = this.#conversations.has(conversationId) || (await ownsConversation(this.#deps.db, input, conversationId));
+      return known ? conversationId : null;
+    }
+    const person = `${workspaceId}/${accountId}`;
+    const main = this.#mains.get(person) ?? (await findOrCreateMain(this.#deps.db, workspaceId, accountId));
+    if (this.#mains.size >= MAINS_MAX) this.#mains.clear();
+    this.#mains.set(person, main);
+    return main;
   }
 }
 

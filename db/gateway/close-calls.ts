@@ -38,14 +38,18 @@ export interface CallClosing extends TokenUsage {
 
 const idRow = z.object({ id: z.string() });
 
-/** Closes the rows that are still open. Returns how many these were. */
+/**
+ * Closes the rows that are still open. Returns how many these were. The commit waits for no flush: what a crash of the database loses is a
+ * closing, and a row that stays open is closed by the sweep as `abandoned`.
+ */
 export async function closeCalls(db: Executor, closings: readonly CallClosing[]): Promise<number> {
   const column = <T extends string | number | null>(pick: (closing: CallClosing) => T, type: string) => sql.array(closings.map(pick), type);
   const rows = await db.any(sql.prepared('gateway_close_calls', idRow)`
+    with quick as materialized (select set_config('synchronous_commit', 'off', true))
     update llm_usage_event e set state = 'CLOSED', closed_at = clock_timestamp(), outcome = c.outcome, http_status = c.http_status,
       input_tokens = c.input_tokens, output_tokens = c.output_tokens,
       cache_read_tokens = c.cache_read_tokens, cache_write_tokens = c.cache_write_tokens
-    from unnest(${column((c) => c.callId, 'uuid')}, ${column((c) => c.outcome, 'text')}, ${column((c) => c.httpStatus, 'int2')},
+    from quick, unnest(${column((c) => c.callId, 'uuid')}, ${column((c) => c.outcome, 'text')}, ${column((c) => c.httpStatus, 'int2')},
       ${column((c) => c.inputTokens, 'int8')}, ${column((c) => c.outputTokens, 'int8')},
       ${column((c) => c.cacheReadTokens, 'int8')}, ${column((c) => c.cacheWriteTokens, 'int8')})
       as c(id, outcome, http_status, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens)

@@ -7,6 +7,8 @@ import { PAYLOAD_MAX_BYTES, utf8Bytes } from '../../db/live/payloads.ts';
 import type { Change } from '../../src/contract/changes.ts';
 import { uuidv7 } from '../../src/kernel/ids.ts';
 import { silentLog } from '../../src/kernel/log.ts';
+import { Audience } from '../../src/live/audience.ts';
+import { ChangeFeed } from '../../src/live/change-feed.ts';
 import { mergeChanges, packChanges, unpackChanges } from '../../src/live/change-wire.ts';
 import { PeerPost } from '../../src/live/peer-post.ts';
 import { VersionBook } from '../../src/live/version-book.ts';
@@ -57,6 +59,57 @@ describe('changes as payloads', () => {
     const merged = mergeChanges(base, { ...base, version: 5, turnIds: ['t', 'u'], slots: true });
     expect(merged).to.deep.include({ since: 3, version: 5, turnIds: ['t', 'u'], slots: true });
     expect(mergeChanges(base, { ...base, version: 6 })).to.equal(null);
+  });
+});
+
+describe('the change feed', () => {
+  it('offers what was lost on the way again, together with what came since', () => {
+    const book = new VersionBook();
+    const feed = new ChangeFeed({ serverId: 'a', book, log: silentLog, wake: () => {} });
+    const first = change(1, { turnIds: ids(1) });
+    feed.publish(first);
+    expect(feed.take()).to.have.length(1);
+    expect(feed.take(), 'what was sent is not offered again').to.deep.equal([]);
+    feed.publish({ ...first, version: 2, turnIds: ids(1) });
+    feed.take();
+    feed.unsent();
+    feed.publish({ ...first, version: 3, turnIds: [] });
+    const [message, ...more] = feed.take();
+    expect(more).to.deep.equal([]);
+    expect(unpackChanges(message?.payload ?? '', 'b')).to.have.length(1);
+    expect(unpackChanges(message?.payload ?? '', 'b')?.[0]).to.include({ since: 1, version: 3 });
+  });
+
+  it('goes on when a listener throws, and tells the actors only what they did not do themselves', () => {
+    const feed = new ChangeFeed({ serverId: 'a', book: new VersionBook(), log: silentLog, wake: () => {} });
+    const [all, foreign]: [number[], number[]] = [[], []];
+    feed.onChange(() => {
+      throw new Error('broken');
+    });
+    feed.onChange(({ version }) => all.push(version));
+    feed.onRemoteChange(({ version }) => foreign.push(version));
+    feed.publish(change(1));
+    feed.publish(change(2, { read: true }));
+    for (const { payload } of packChanges('b', [change(3)])) feed.receive(payload);
+    feed.receive('garbage');
+    expect([all, foreign]).to.deep.equal([
+      [1, 2, 3],
+      [2, 3],
+    ]);
+  });
+});
+
+describe('an audience', () => {
+  it('hears of a waiting turn again only when something about it changed', () => {
+    const audience = new Audience({ workspaceId: uuidv7<'workspace'>(), accountId: uuidv7<'account'>() });
+    const said = (json: string, waiting = true) => !audience.isRepeat('turn', json, waiting);
+    expect([said('second'), said('second'), said('first'), said('running', false), said('first')]).to.deep.equal([
+      true,
+      false,
+      true,
+      true,
+      true,
+    ]);
   });
 });
 

@@ -4,8 +4,8 @@
  * HEPH_TEST_CHROMIUM names another browser of the same family; needed where the package has none (it is for x64 Linux only).
  */
 import { execFile } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
-import { tmpdir, userInfo } from 'node:os';
+import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -48,6 +48,7 @@ interface Program {
   readonly executable: string;
   /** What a bare machine may lack; empty for a browser that was given. */
   readonly libraries: string;
+  /** A configuration of fontconfig. */
   readonly fonts: string;
 }
 
@@ -57,32 +58,40 @@ export function whyNoBrowser(): string | null {
   return `${PACKAGE} has no browser for ${process.platform} on ${process.arch}; set HEPH_TEST_CHROMIUM to the path of a Chromium`;
 }
 
-/** Unpacks into a folder of its own and moves it into place: of several at the same time one wins and all use its folder. */
+/** The browser that specs use, unpacked when it is not there yet. */
 async function unpacked(): Promise<Program> {
   const given = process.env['HEPH_TEST_CHROMIUM'];
   if (given) return { executable: given, libraries: '', fonts: '' };
   const manifest = path.join(fileURLToPath(import.meta.resolve(PACKAGE)), '../../package.json');
   const { version } = JSON.parse(readFileSync(manifest, 'utf8')) as { version: string };
-  const folder = path.join(tmpdir(), `heph-chromium-${version}-${userInfo().uid}`);
-  if (!existsSync(folder)) {
-    const staging = mkdtempSync(`${folder}-`);
-    try {
-      const env = { ...process.env, TMPDIR: staging };
-      await run(process.execPath, ['--input-type=module', '--eval', UNPACK], { cwd: root, env, timeout: UNPACK_LIMIT_MS });
-      renameSync(staging, folder);
-    } catch (error) {
-      if (!existsSync(folder)) throw error; // else another process was faster
-    } finally {
-      rmSync(staging, { recursive: true, force: true });
-    }
+  const folder = path.join(tmpdir(), `heph-chromium-${version}-${process.getuid?.() ?? 'user'}`);
+  const executable = path.join(folder, 'chromium');
+  if (!existsSync(executable)) await unpack(folder, executable);
+  return { executable, libraries: path.join(folder, 'al2023/lib'), fonts: path.join(folder, 'fonts.conf') };
+}
+
+/** Unpacks into a folder of its own and moves it into place: of several at the same time one wins, and all use what it made. */
+async function unpack(folder: string, executable: string): Promise<void> {
+  const staging = mkdtempSync(`${folder}-`);
+  try {
+    const env = { ...process.env, TMPDIR: staging };
+    await run(process.execPath, ['--input-type=module', '--eval', UNPACK], { cwd: root, env, timeout: UNPACK_LIMIT_MS });
+    // The package's own configuration names folders that are not there.
+    const fonts = `<dir>${folder}/fonts</dir><cachedir>${folder}/fonts-cache</cachedir>`;
+    writeFileSync(path.join(staging, 'fonts.conf'), `<?xml version="1.0"?>\n<fontconfig>${fonts}</fontconfig>\n`);
+    if (!existsSync(executable)) rmSync(folder, { recursive: true, force: true }); // what a cleaner of temporary folders left
+    renameSync(staging, folder);
+  } catch (error) {
+    if (!existsSync(executable)) throw error; // else another process was faster
+  } finally {
+    rmSync(staging, { recursive: true, force: true });
   }
-  return { executable: path.join(folder, 'chromium'), libraries: path.join(folder, 'al2023/lib'), fonts: path.join(folder, 'fonts') };
 }
 
 function launch({ executable, libraries, fonts }: Program, withLibraries: boolean): Promise<Browser> {
   const inherited = Object.entries(process.env).filter(([name, value]) => value !== undefined && !name.startsWith('HEPH_'));
   const env: Record<string, string> = Object.fromEntries(inherited) as Record<string, string>;
-  if (fonts !== '' && !existsSync('/etc/fonts/fonts.conf')) env['FONTCONFIG_PATH'] = fonts;
+  if (fonts !== '' && !existsSync('/etc/fonts/fonts.conf')) env['FONTCONFIG_FILE'] = fonts;
   if (withLibraries) env['LD_LIBRARY_PATH'] = [libraries, process.env['LD_LIBRARY_PATH']].filter(Boolean).join(':');
   return chromium.launch({
     executablePath: executable,
@@ -103,7 +112,8 @@ export async function launchChromium(): Promise<Browser> {
     return await launch(program, false);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    console.log(`The browser did not start and is started once more: ${reason.slice(0, 2_000)}`);
+    const said = reason.split('\n').filter((line) => line.includes('[err]'));
+    console.log(`The browser did not start and is started once more: ${(said.length > 0 ? said.join(' ') : reason).slice(0, 1_000)}`);
     return launch(program, program.libraries !== '' && reason.includes('shared librar'));
   }
 }

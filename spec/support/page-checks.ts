@@ -9,22 +9,26 @@ import type { Page } from 'playwright-core';
 const AXE = fileURLToPath(import.meta.resolve('axe-core/axe.min.js'));
 const GRAVE = ['serious', 'critical'];
 
-/** Elements that are wider than the window, although they are in no block that scrolls by itself; empty when the page fits. */
+/** Elements that leave the window sideways without a block around them that scrolls, so that a part of them is lost; empty: it all fits. */
 export function sticksOut(page: Page): Promise<string[]> {
   return page.evaluate(() => {
-    const ownScroll = 'pre, .table-scroll, math, .visually-hidden, .skip-link, textarea';
+    const width = document.documentElement.clientWidth;
     const isOut = (element: Element): boolean => {
-      const { left, right, width } = element.getBoundingClientRect();
-      return width > 0 && (left < -1 || right > document.documentElement.clientWidth + 1);
+      const box = element.getBoundingClientRect();
+      return box.width > 0 && (box.left < -1 || box.right > width + 1);
     };
-    const isInside = (element: Element): boolean => element.parentElement?.closest(ownScroll) !== null;
-    const out = [...document.body.querySelectorAll('*')].filter(
-      (element) => !element.matches(ownScroll) || element.matches('pre, .table-scroll'),
-    );
-    const scrolls = [...document.querySelectorAll('html, body, main')].filter((box) => box.scrollWidth > box.clientWidth);
-    return [...scrolls, ...out.filter((element) => !isInside(element) && isOut(element))].map(
-      (element) => `${element.tagName.toLowerCase()}.${element.className}: ${element.textContent?.slice(0, 40)}`,
-    );
+    const canScroll = (element: Element): boolean => ['auto', 'scroll'].includes(getComputedStyle(element).overflowX);
+    const isLost = (element: Element): boolean => {
+      for (let around = element.parentElement; around !== null && around.tagName !== 'MAIN'; around = around.parentElement) {
+        if (canScroll(around)) return isOut(around);
+      }
+      return true;
+    };
+    const isSeen = (element: Element): boolean =>
+      element.checkVisibility({ visibilityProperty: true }) && !element.matches('.visually-hidden, .skip-link');
+    const lost = [...document.body.querySelectorAll('*')].filter((element) => isSeen(element) && isOut(element) && isLost(element));
+    const scrolling = [...document.querySelectorAll('html, body, main')].filter((box) => box.scrollWidth > box.clientWidth);
+    return [...scrolling, ...lost].map(({ tagName, className, textContent }) => `${tagName} ${className}: ${textContent?.slice(0, 40)}`);
   });
 }
 

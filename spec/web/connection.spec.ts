@@ -13,7 +13,7 @@ import { hold } from '../support/model-server.ts';
 import { newDataDir } from '../support/server-process.ts';
 
 /** What a browser says about a server that is not there. */
-const GONE = /Failed to load resource: net::ERR_|ERR_INCOMPLETE_CHUNKED_ENCODING/;
+const GONE = /Failed to load resource: net::ERR_/;
 
 function streamsIn(requests: readonly string[]): number {
   return requests.filter((url) => url.endsWith('/events')).length;

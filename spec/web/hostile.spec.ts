@@ -6,7 +6,7 @@ import { useBrowser } from '../support/browser.ts';
 import { ChatPage } from '../support/chat-page.ts';
 import { scripted, useChatServer } from '../support/chat-server.ts';
 import { answer, says } from '../support/model-server.ts';
-import { liveParts, sticksOut } from '../support/page-checks.ts';
+import { graveFindings, liveParts, sticksOut } from '../support/page-checks.ts';
 
 const NARROW = { viewport: { width: 360, height: 740 } } as const;
 
@@ -41,6 +41,7 @@ const ODD = [
   'مرحبا Heph، كيف الحال؟ (version 2.0) شكرا',
 ] as const;
 
+const SUM = Array.from({ length: 60 }, (_, n) => `x_{${n}}`).join(' + ');
 const WIDE = [
   `\`\`\`ts\nconst wide = '${'x'.repeat(400)}';\n\`\`\``,
   `\`${'inline-code-'.repeat(40)}\``,
@@ -48,7 +49,8 @@ const WIDE = [
   `# ${'Heading'.repeat(30)}`,
   `> ${'> '.repeat(12)}deep`,
   Array.from({ length: 12 }, (_, depth) => `${'  '.repeat(depth)}- level ${depth}`).join('\n'),
-  `$$${Array.from({ length: 60 }, (_, n) => `x_{${n}}`).join(' + ')}$$`,
+  `Inline $${SUM}$ and on its own:\n\n$$\n${SUM}\n$$`,
+  `- $${SUM}$`,
 ].join('\n\n');
 
 describe('hostile and odd words', function () {
@@ -131,14 +133,17 @@ describe('hostile and odd words', function () {
       const page = await ChatPage.open(browsing, chat.url, NARROW);
       await page.ask('Wide?');
       const wide = await page.answerTo('Wide?');
-      await wide.locator('math').waitFor();
+      await wide.locator('math').last().waitFor();
       expect(await sticksOut(page.page)).to.deep.equal([]);
       for (const block of ['pre', '.table-scroll']) {
         const scrolls = await wide.locator(block).evaluate((box) => box.scrollWidth > box.clientWidth);
         expect(scrolls, `${block} scrolls`).to.equal(true);
       }
+      expect(await graveFindings(page.page)).to.deep.equal([]);
       await wide.evaluate((article) => article.scrollIntoView());
       await page.shoot('wide-360');
+      await wide.evaluate((article) => article.scrollIntoView({ block: 'end' }));
+      await page.shoot('wide-360-end');
     }),
   );
 });
