@@ -50,3 +50,19 @@ export interface RunnerView {
   readonly pid: number | null;
   readonly startedAt: number;
 }
+
+/** Told what happened to turns, for metrics. Must not throw. */
+export interface TurnObserver {
+  turnEnded(turn: {
+    readonly surface: 'app' | 'slack';
+    readonly outcome: 'DONE' | 'FAILED' | 'STOPPED';
+    /** From the question to its first claim, milliseconds. */
+    readonly queueWaitMs: number | null;
+    readonly firstOutputMs: number | null;
+    /** From the question to the end, milliseconds. */
+    readonly durationMs: number;
+  }): void;
+  attemptTakenBack(cause: 'sandbox' | 'deadline' | 'lease'): void;
+  /** A call of an attempt that has lost its run. */
+  fencingRejected(): void;
+}

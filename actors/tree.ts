@@ -20,7 +20,7 @@ import { ParkedPull } from './conversation/pulls.ts';
 import { Renewals } from './conversation/renewals.ts';
 import type { FailureTexts } from './failure-texts.ts';
 import { type ActorKind, ActorSystem, type ActorView, type KernelObserver, type SingleActor } from './kernel/index.ts';
-import type { ChangeSink, PartialSink, SandboxHost } from './ports.ts';
+import type { ChangeSink, PartialSink, SandboxHost, TurnObserver } from './ports.ts';
 import { ReaperBehaviour, type ReaperCommand } from './reaper/reaper.actor.ts';
 import type { Attempt, QuestionInput, Runtime } from './runtime.ts';
 import { SandboxesBehaviour, type SandboxesCommand } from './sandboxes/sandboxes.actor.ts';
@@ -32,6 +32,7 @@ export interface ActorsDeps {
   readonly observer?: KernelObserver;
   readonly changes: ChangeSink;
   readonly partials: PartialSink;
+  readonly turns?: TurnObserver;
   /** Builds what `GET context` answers, for an attempt that has just passed the fence. null: its turn is gone. */
   readonly buildContext: (runId: RunId) => Promise<ContextResponse | null>;
   readonly sandboxHost: SandboxHost;
@@ -64,10 +65,13 @@ export interface Actors {
 
 /** Bounds of one server; each actor costs about 3 KB. */
 const CONVERSATIONS = { mailboxMax: 100, actorsMax: 50_000, idleMs: 60_000, handlerMs: 20_000, sweepMs: 5_000 };
-/** What is told to a single actor never expires: an exit that nobody hears of would leave a sandbox alive in the rows. */
 /** Remembered main conversations; a full book starts anew. */
 const MAINS_MAX = 20_000;
+/** What is told to a single actor never expires: an exit that nobody hears of would leave a sandbox alive in the rows. */
 const SINGLE = { mailboxMax: 100_000, handlerMs: 30_000, mailboxWaitMs: Number.POSITIVE_INFINITY };
+
+/** Nobody counts. */
+const UNOBSERVED: TurnObserver = { turnEnded: () => {}, attemptTakenBack: () => {}, fencingRejected: () => {} };
 
 type Conversations = ActorKind<ConversationCommand, ConversationReply, 'conversation'>;
 
@@ -85,8 +89,11 @@ class Tree implements Actors {
   readonly #timers: Timer[] = [];
   #claiming = true;
 
+  readonly #turns: TurnObserver;
+
   constructor(deps: ActorsDeps) {
     this.#deps = deps;
+    this.#turns = deps.turns ?? UNOBSERVED;
     const { db, clock, log, times, texts, host } = deps;
     this.#system = new ActorSystem({ clock, log, ...(deps.observer ? { observer: deps.observer } : {}) });
     this.#capacity = this.#system.single('capacity', this.#capacityBehaviour(), SINGLE);
@@ -97,7 +104,7 @@ class Tree implements Actors {
     const renewals = new Renewals(db, clock, times.leaseTtlMs);
     const { changes, partials, maxFollowUps } = deps;
     const behaviour = new ConversationBehaviour({
-      ...{ db, clock, log, changes, partials, renewals, times, maxFollowUps, texts, active: this.#active },
+      ...{ db, clock, log, changes, partials, renewals, times, maxFollowUps, texts, active: this.#active, turns: this.#turns },
       capacity: {
         offer: (pull) => this.#claiming && this.#capacity.tell({ type: 'Offer', pull }),
         slotsChanged: () => this.#capacity.tell({ type: 'SlotsChanged' }),
@@ -149,6 +156,7 @@ class Tree implements Actors {
   #takenBack(turn: TakenBack): void {
     const { workspaceId, accountId, conversationId, version, turnId, runId } = turn;
     this.#deps.partials.clear(conversationId, turnId);
+    this.#turns.attemptTakenBack(turn.cause);
     this.#deps.changes.publish({
       workspaceId,
       accountId,
@@ -238,15 +246,22 @@ class Tree implements Actors {
       const context = await this.#deps.buildContext(attempt.runId);
       return context ? { kind: 'context', context } : { kind: 'lost' };
     },
-    renewLease: (attempt) => this.#ask(attempt.sandbox.conversationId, { type: 'RenewLease', attempt }),
-    publishPartial: (attempt, partial) => this.#ask(attempt.sandbox.conversationId, { type: 'PublishPartial', attempt, partial }),
-    endTurn: (attempt, end) => this.#ask(attempt.sandbox.conversationId, { type: 'EndTurn', attempt, end }),
-    endRun: (attempt, end) => this.#ask(attempt.sandbox.conversationId, { type: 'EndRun', attempt, end }),
+    renewLease: (attempt) => this.#askFor(attempt, { type: 'RenewLease', attempt }),
+    publishPartial: (attempt, partial) => this.#askFor(attempt, { type: 'PublishPartial', attempt, partial }),
+    endTurn: (attempt, end) => this.#askFor(attempt, { type: 'EndTurn', attempt, end }),
+    endRun: (attempt, end) => this.#askFor(attempt, { type: 'EndRun', attempt, end }),
   };
 
   /** The reply's type belongs to the command; one actor answers all of them. */
   async #ask<Reply>(id: ConversationId, command: ConversationCommand): Promise<Reply> {
     return (await this.#conversations.ask(id, command)) as Reply;
+  }
+
+  /** A call of an attempt; one that has lost its run is counted. */
+  async #askFor<Reply extends { readonly kind: string }>(attempt: Attempt, command: ConversationCommand): Promise<Reply> {
+    const reply = await this.#ask<Reply>(attempt.sandbox.conversationId, command);
+    if (reply.kind === 'lost') this.#turns.fencingRejected();
+    return reply;
   }
 
   /** The actor compares the owner itself; the question is only whether an actor may be activated for a stranger's id. */

@@ -58,6 +58,12 @@ export function isUnavailable(error: unknown): boolean {
   );
 }
 
+/** The database cannot be reached, or did not answer: the outcome of a write is unknown. */
+export function unavailableFault(cause?: unknown): RuntimeFault {
+  const message = 'The database does not answer. Try again in a moment.';
+  return new RuntimeFault('DATABASE_UNAVAILABLE', message, { retry: 'later', ...(cause === undefined ? {} : { cause }) });
+}
+
 /** Nothing was written; the same call may be repeated after a pause. */
 export function busyFault(cause?: unknown): RuntimeFault {
   return new RuntimeFault('BUSY', 'The server is busy. Try again in a moment.', {
@@ -69,12 +75,7 @@ export function busyFault(cause?: unknown): RuntimeFault {
 /** A fault for whatever a query threw; faults pass through. */
 export function databaseFault(error: unknown): RuntimeFault {
   if (error instanceof RuntimeFault) return error;
-  if (isUnavailable(error)) {
-    return new RuntimeFault('DATABASE_UNAVAILABLE', 'The database does not answer. Try again in a moment.', {
-      retry: 'later',
-      cause: error,
-    });
-  }
+  if (isUnavailable(error)) return unavailableFault(error);
   if (codes(error).some((code) => CONTENDED.test(code))) return busyFault(error);
   return new RuntimeFault('INTERNAL', 'Something went wrong on our side. Try again.', { retry: 'later', cause: error });
 }

@@ -2,18 +2,29 @@
  * Owns: the one door to PostgreSQL for queries (slonik). Rows are validated, int8 is a number, timestamptz is an ISO string in UTC.
  * Guard rails (each is a fault of the library when it is left alone): results are validated only through our interceptor; the connection
  * is not reset between uses (that would drop prepared statements); the pool has no acquire bound of its own, so a gate stands before it;
- * idle connections are kept; a thrown query destroys its connection, so expected outcomes are rows and never exceptions.
+ * idle connections are kept; a thrown query destroys its connection, so expected outcomes are rows and never exceptions;
+ * a caller that queues inside of slonik can be forgotten for ever when a new connection dies at once (and the process with it, by an
+ * unhandled rejection), so the gate lets in fewer than it has connections, and keeps none in reserve; a connection whose peer vanished
+ * hangs for as long as TCP lets it, so the gate stops waiting for an answer, and the pool is replaced.
  * Does not own: LISTEN (db/listener.ts), the embedded server (db/embedded).
  */
 import { createPool, createTypeParserPreset, type DatabasePool, type Interceptor, type QuerySqlToken, SchemaValidationError } from 'slonik';
 import type { z } from 'zod';
-import { busyFault, databaseFault } from './faults.ts';
+import { busyFault, databaseFault, unavailableFault } from './faults.ts';
 
 export { sql } from 'slonik';
 
+const CONNECT_MAX_MS = 5_000;
+/** Beyond those in use: a connection that dies is replaced before it is gone. */
+const SPARE_CONNECTIONS = 2;
+/** Two tries to connect, and the way there and back. */
+const ANSWER_MARGIN_MS = 2 * CONNECT_MAX_MS + 1_000;
+/** Statements of one transaction, as a bound for its time. */
+const TRANSACTION_STATEMENTS = 4;
+
 export interface DatabaseOptions {
   readonly url: string;
-  /** Connections of this pool. */
+  /** Connections in use at the same time. */
   readonly poolMax: number;
   /** Callers that may wait for a connection; one more is refused with BUSY. */
   readonly waitersMax: number;
@@ -71,27 +82,61 @@ const typeParsers = [
   { name: 'timestamptz', parse: isoTime },
 ];
 
+/** slonik's pool of the moment. */
+class Pools {
+  readonly #options: DatabaseOptions;
+  #current: Promise<DatabasePool> | undefined;
+
+  constructor(options: DatabaseOptions) {
+    this.#options = options;
+  }
+
+  /** Rejects with DATABASE_UNAVAILABLE when a new one is needed and the database does not answer; the next call tries again. */
+  get(): Promise<DatabasePool> {
+    this.#current ??= connect(this.#options).catch((error: unknown) => {
+      this.#current = undefined;
+      throw error;
+    });
+    return this.#current;
+  }
+
+  /** Gives a pool up that does not answer; its other callers hear that the database is away. */
+  giveUp(pool: DatabasePool): void {
+    void this.#current?.then((current) => {
+      if (current !== pool) return;
+      this.#current = undefined;
+      pool.end().catch(() => {}); // it hangs; that is why
+    });
+  }
+
+  async close(): Promise<void> {
+    await (await this.#current)?.end();
+  }
+}
+
 /** A counting gate with a bounded, timed queue. */
 class Gate {
   #free: number;
   readonly #waiters: { grant: () => void; timer: NodeJS.Timeout }[] = [];
-  readonly #total: number;
   readonly #options: DatabaseOptions;
+  readonly #pools: Pools;
 
-  constructor(options: DatabaseOptions) {
+  constructor(options: DatabaseOptions, pools: Pools) {
     this.#options = options;
-    this.#total = options.poolMax;
+    this.#pools = pools;
     this.#free = options.poolMax;
   }
 
   usage() {
-    return { inUse: this.#total - this.#free, waiting: this.#waiters.length };
+    return { inUse: this.#options.poolMax - this.#free, waiting: this.#waiters.length };
   }
 
-  async run<T>(work: () => Promise<T>): Promise<T> {
+  /** `statements`: how many the work sends one after the other. */
+  async run<T>(work: (pool: DatabasePool) => Promise<T>, statements = 1): Promise<T> {
     await this.#enter();
     try {
-      return await work();
+      const pool = await this.#pools.get();
+      return await this.#answered(pool, work(pool), statements);
     } catch (error) {
       throw databaseFault(error);
     } finally {
@@ -103,6 +148,20 @@ class Gate {
         this.#free++;
       }
     }
+  }
+
+  /** PostgreSQL ends a statement at its own limit: later than that there is no answer any more. Its outcome is unknown. */
+  #answered<T>(pool: DatabasePool, work: Promise<T>, statements: number): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(
+        () => {
+          this.#pools.giveUp(pool);
+          reject(unavailableFault());
+        },
+        this.#options.statementTimeoutMs * statements + ANSWER_MARGIN_MS,
+      );
+      work.then(resolve, reject).finally(() => clearTimeout(timer));
+    });
   }
 
   #enter(): Promise<void> | undefined {
@@ -126,15 +185,16 @@ class Gate {
 
 /** Opens the pool and proves that the database answers. Rejects with DATABASE_UNAVAILABLE when it does not. */
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
-  const pool = await connect(options);
-  const gate = new Gate(options);
+  const pools = new Pools(options);
+  await pools.get();
+  const gate = new Gate(options, pools);
   return {
-    any: (query) => gate.run(() => pool.any(query)),
-    one: (query) => gate.run(() => pool.one(query)),
-    maybeOne: (query) => gate.run(() => pool.maybeOne(query)),
-    transaction: (work) => gate.run(() => pool.transaction((tx) => work(tx as unknown as Executor))),
+    any: (query) => gate.run((pool) => pool.any(query)),
+    one: (query) => gate.run((pool) => pool.one(query)),
+    maybeOne: (query) => gate.run((pool) => pool.maybeOne(query)),
+    transaction: (work) => gate.run((pool) => pool.transaction((tx) => work(tx as unknown as Executor)), TRANSACTION_STATEMENTS),
     usage: () => gate.usage(),
-    close: () => pool.end(),
+    close: () => pools.close(),
   };
 }
 
@@ -143,11 +203,11 @@ async function connect(options: DatabaseOptions): Promise<DatabasePool> {
   url.searchParams.set('application_name', options.applicationName);
   try {
     const pool = await createPool(url.toString(), {
-      maxPoolSize: options.poolMax,
-      minPoolSize: Math.min(2, options.poolMax),
+      maxPoolSize: options.poolMax + SPARE_CONNECTIONS,
+      minPoolSize: 0,
       idleTimeout: 'DISABLE_TIMEOUT',
-      connectionTimeout: 5_000,
-      connectionRetryLimit: 1,
+      connectionTimeout: CONNECT_MAX_MS,
+      connectionRetryLimit: 2,
       statementTimeout: options.statementTimeoutMs,
       idleInTransactionSessionTimeout: options.statementTimeoutMs,
       resetConnection: async () => {},

@@ -100,7 +100,16 @@ async function assemble({ config, log, opened, hooks }: Parts): Promise<RunningS
   const address = `http://${config.bindHost.includes(':') ? `[${config.bindHost}]` : config.bindHost}:${agentPort}`;
   const sandboxHost = hooks.sandboxHost?.(address) ?? localHost(config, log, address);
   const actors = createActors({
-    ...{ db, log, sandboxHost, clock: systemClock, observer: metrics.kernelObserver, changes: live.changes, partials: live.partials },
+    ...{
+      db,
+      log,
+      sandboxHost,
+      clock: systemClock,
+      observer: metrics.kernelObserver,
+      turns: metrics,
+      changes: live.changes,
+      partials: live.partials,
+    },
     buildContext: (runId) => buildContext(db, runId, { assistantName: config.assistantName, model: agentModelOf(model) }),
     host: opened.host,
     texts: failureTexts(config.assistantName),

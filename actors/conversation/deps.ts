@@ -7,7 +7,7 @@ import type { Clock } from '../../src/kernel/clock.ts';
 import type { ConversationId } from '../../src/kernel/ids.ts';
 import type { Log } from '../../src/kernel/log.ts';
 import type { FailureTexts } from '../failure-texts.ts';
-import type { ChangeSink, PartialSink } from '../ports.ts';
+import type { ChangeSink, PartialSink, TurnObserver } from '../ports.ts';
 import type { ParkedPull } from './pulls.ts';
 import type { Renewals } from './renewals.ts';
 
@@ -17,6 +17,7 @@ export interface ConversationDeps {
   readonly log: Log;
   readonly changes: ChangeSink;
   readonly partials: PartialSink;
+  readonly turns: TurnObserver;
   readonly renewals: Renewals;
   readonly times: LeaseTimes;
   readonly maxFollowUps: number;

@@ -161,6 +161,7 @@ export async function endTurn(session: Session, attempt: Attempt, end: TurnEndRe
     if (!done) return null;
     state.rows = evolve(rows, { type: 'ended', version: done.version });
     ended(session, rows, { ...done, runId: attempt.runId });
+    deps.turns.turnEnded({ ...done.timing, outcome: done.status, firstOutputMs: null });
     const log = { turnId: done.turnId, runId: attempt.runId, epoch: attempt.epoch };
     if (done.status === 'FAILED') deps.log.warn('turn failed', { ...log, reason: end.reason ?? 'ERROR', detail });
     else deps.log.info('turn ended', { ...log, status: done.status, entries: kept.entries.length });

@@ -26,12 +26,20 @@ export interface EndParams extends AttemptKey {
   readonly entries: readonly NewEntry[];
 }
 
+/** For metrics: milliseconds since the question was written, by the database clock; `queueWaitMs` is up to the first claim. */
+export interface TurnTiming {
+  readonly surface: 'app' | 'slack';
+  readonly queueWaitMs: number | null;
+  readonly durationMs: number;
+}
+
 /** null: nothing was written (the attempt lost its run, or the version moved). */
 export type EndResult = {
   readonly version: number;
   readonly turnId: TurnId;
   readonly status: 'DONE' | 'FAILED' | 'STOPPED';
   readonly entryIds: readonly EntryId[];
+  readonly timing: TurnTiming;
 } | null;
 
 const endRow = z.object({
@@ -39,6 +47,9 @@ const endRow = z.object({
   turn_id: z.string(),
   status: z.enum(['DONE', 'FAILED', 'STOPPED']),
   entry_ids: z.array(z.string()),
+  surface: z.enum(['app', 'slack']),
+  queue_wait_ms: z.number().nullable(),
+  duration_ms: z.number(),
 });
 
 export async function endTurn(db: Executor, p: EndParams): Promise<EndResult> {
@@ -68,7 +79,8 @@ export async function endTurn(db: Executor, p: EndParams): Promise<EndResult> {
         error_text = case when t.status <> 'STOPPED' then ${p.error?.text ?? null}::text end,
         error_detail = case when t.status <> 'STOPPED' then ${p.error?.detail ?? null}::text end
       from claim, conv where t.id = claim.turn_id
-      returning t.id, t.status
+      returning t.id, t.status, t.surface, (extract(epoch from t.started_at - t.created_at) * 1000)::int as queue_wait_ms,
+        (extract(epoch from t.ended_at - t.created_at) * 1000)::int as duration_ms
     ), run as (
       update agent_run r set state = 'ENDED', ended_at = clock_timestamp(), lease_until = null, deadline_at = null, bound_at = null
       from turn where r.turn_id = turn.id
@@ -82,8 +94,16 @@ export async function endTurn(db: Executor, p: EndParams): Promise<EndResult> {
       from given g, conv, turn, claim
       returning id, kind, text, seq
     )
-    select conv.version, turn.id as turn_id, turn.status,
+    select conv.version, turn.id as turn_id, turn.status, turn.surface, turn.queue_wait_ms, turn.duration_ms,
       coalesce((select array_agg(e.id order by e.seq) from entry e where e.kind = 'ANSWER' and e.text is not null), '{}') as entry_ids
     from conv, turn`);
-  return row && { version: row.version, turnId: row.turn_id as TurnId, status: row.status, entryIds: row.entry_ids as EntryId[] };
+  if (!row) return null;
+  const timing = { surface: row.surface, queueWaitMs: row.queue_wait_ms, durationMs: row.duration_ms };
+  return {
+    version: row.version,
+    turnId: row.turn_id as TurnId,
+    status: row.status,
+    entryIds: row.entry_ids as EntryId[],
+    timing,
+  };
 }

@@ -23,6 +23,8 @@ export interface TakenBack {
   readonly runId: RunId;
   readonly epoch: number;
   readonly status: 'QUEUED' | 'FAILED' | 'STOPPED';
+  /** Why it was taken back: its sandbox is gone, its deadline is over, or its lease ran out. */
+  readonly cause: 'sandbox' | 'deadline' | 'lease';
 }
 
 const takenRow = z.object({
@@ -34,6 +36,7 @@ const takenRow = z.object({
   run_id: z.string(),
   epoch: z.number(),
   status: z.enum(['QUEUED', 'FAILED', 'STOPPED']),
+  cause: z.enum(['sandbox', 'deadline', 'lease']),
 });
 
 /** One bounded batch, oldest lease first. A full batch means that there may be more. */
@@ -51,7 +54,7 @@ export async function takeBackLeases(db: Executor, batchMax: number, texts: Reap
       order by c.id for update of c skip locked
     ), held as materialized (
       select t.id as turn_id, t.account_id, t.status, t.attempt, r.id as run_id, r.epoch, r.conversation_id,
-        r.deadline_at <= (select clock_timestamp()) as late
+        r.deadline_at <= (select clock_timestamp()) as late, l.orphan
       from locked l join agent_run r on r.id = l.run_id join mentor_turn t on t.id = r.turn_id
       where r.state = 'LEASED' and (l.orphan or r.lease_until <= clock_timestamp())
       for no key update of t, r skip locked
@@ -79,7 +82,8 @@ export async function takeBackLeases(db: Executor, batchMax: number, texts: Reap
       update mentor_conversation c set version = c.version + 1 from verdict v where c.id = v.conversation_id
       returning c.id, c.workspace_id, c.version
     )
-    select conv.workspace_id, v.account_id, conv.id as conversation_id, conv.version, v.turn_id, v.run_id, v.epoch, v.becomes as status
+    select conv.workspace_id, v.account_id, conv.id as conversation_id, conv.version, v.turn_id, v.run_id, v.epoch, v.becomes as status,
+      case when v.orphan then 'sandbox' when v.late then 'deadline' else 'lease' end as cause
     from verdict v join conv on conv.id = v.conversation_id`);
   return rows.map((row) => ({
     workspaceId: row.workspace_id as WorkspaceId,
@@ -90,5 +94,6 @@ export async function takeBackLeases(db: Executor, batchMax: number, texts: Reap
     runId: row.run_id as RunId,
     epoch: row.epoch,
     status: row.status,
+    cause: row.cause,
   }));
 }

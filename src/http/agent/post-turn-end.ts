@@ -11,7 +11,7 @@ export function postTurnEnd({ runtime, db }: RunDeps): Route {
     const end = await readCall(ctx, turnEndRequestSchema, { maxBytes: LIMITS.gatewayBodyMaxBytes });
     const reply = await runtime.endTurn(attempt, end);
     if (reply.kind === 'lost') throw refusalFault(reply);
-    if (reply.kind === 'refused') throw new RuntimeFault('PROPOSAL_REFUSED', `The end was refused (${reply.why}). End the turn as failed.`);
+    if (reply.kind === 'refused') throw new RuntimeFault('BAD_REQUEST', `The end was refused (${reply.why}). End the turn as failed.`);
     ctx.status = 204;
   });
 }
