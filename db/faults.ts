@@ -19,7 +19,7 @@ const NOT_NOW = /^(08|53|57P0|25006)/;
 const CONTENDED = /^(40|55P03)/;
 /** Words of pg and slonik for a connection that is gone; these errors have no code. */
 const GONE =
-  /Connection terminated|timeout expired|Client has encountered a connection error|Client is (pending destroy|destroyed)|Connection pool (has ended|is being terminated)/;
+  /Connection terminated|timeout expired|Client has encountered a connection error|Client is (pending destroy|destroyed)|Connection pool (has|is being) /;
 const NETWORK = new Set([
   'ECONNREFUSED',
   'ECONNRESET',

@@ -15,10 +15,11 @@ import { busyFault, databaseFault, unavailableFault } from './faults.ts';
 export { sql } from 'slonik';
 
 const CONNECT_MAX_MS = 5_000;
+const CONNECT_TRIES = 2;
 /** Beyond those in use: a connection that dies is replaced before it is gone. */
 const SPARE_CONNECTIONS = 2;
-/** Two tries to connect, and the way there and back. */
-const ANSWER_MARGIN_MS = 2 * CONNECT_MAX_MS + 1_000;
+/** The way there and back. */
+const ANSWER_MARGIN_MS = 1_000;
 /** Statements of one transaction, as a bound for its time. */
 const TRANSACTION_STATEMENTS = 4;
 
@@ -158,7 +159,7 @@ class Gate {
           this.#pools.giveUp(pool);
           reject(unavailableFault());
         },
-        this.#options.statementTimeoutMs * statements + ANSWER_MARGIN_MS,
+        CONNECT_TRIES * connectMs(this.#options) + this.#options.statementTimeoutMs * statements + ANSWER_MARGIN_MS,
       );
       work.then(resolve, reject).finally(() => clearTimeout(timer));
     });
@@ -198,6 +199,10 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   };
 }
 
+function connectMs({ acquireTimeoutMs }: DatabaseOptions): number {
+  return Math.min(CONNECT_MAX_MS, acquireTimeoutMs);
+}
+
 async function connect(options: DatabaseOptions): Promise<DatabasePool> {
   const url = new URL(options.url);
   url.searchParams.set('application_name', options.applicationName);
@@ -206,8 +211,8 @@ async function connect(options: DatabaseOptions): Promise<DatabasePool> {
       maxPoolSize: options.poolMax + SPARE_CONNECTIONS,
       minPoolSize: 0,
       idleTimeout: 'DISABLE_TIMEOUT',
-      connectionTimeout: CONNECT_MAX_MS,
-      connectionRetryLimit: 2,
+      connectionTimeout: connectMs(options),
+      connectionRetryLimit: CONNECT_TRIES,
       statementTimeout: options.statementTimeoutMs,
       idleInTransactionSessionTimeout: options.statementTimeoutMs,
       resetConnection: async () => {},

@@ -49,13 +49,12 @@ const MODE = 0o700;
  * directory that exists (/proc), Node tries again for ever.
  */
 function makeDirs(dir: string, mode: number): void {
-  if (existsSync(dir)) return;
   const parent = dirname(dir);
-  if (parent !== dir) makeDirs(parent, mode);
+  if (!existsSync(parent)) makeDirs(parent, mode);
   try {
     mkdirSync(dir, { mode });
   } catch (error) {
-    // Another starter may have made it in between.
+    // It was there, or another starter has made it.
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST' || !statSync(dir).isDirectory()) throw error;
   }
 }

@@ -242,7 +242,7 @@ describe('the gate follows imports', () => {
   const refused: [string, string, string][] = [
     ['src/kernel/a.ts', '../contract/x.ts', 'kernel-imports-nothing'],
     ['src/contract/a.ts', '../http/x.ts', 'contract-imports-kernel'],
-    ['db/a.ts', '../src/contract/x.ts', 'db-imports-kernel'],
+    ['db/a.ts', '../src/contract/x.ts', 'db-names-wire-types-only'],
     ['actors/a.ts', '../src/http/x.ts', 'actors-import-kernel-contract-db'],
     ['src/http/a.ts', '../live/x.ts', 'capabilities-keep-apart'],
     ['src/http/a.ts', '../../actors/conversation/x.ts', 'capabilities-keep-apart'],

@@ -116,8 +116,9 @@ export function useBrowser(): InBrowser {
       const browsing = new Browsing(browser);
       try {
         await body(browsing);
-        if (browsing.troubles.length > 0) throw new Error(`unexpected in the page:\n${browsing.troubles.join('\n')}`);
+        if (browsing.troubles.length > 0) throw new Error('the page did what no page may do');
       } catch (error) {
+        if (error instanceof Error && browsing.troubles.length > 0) error.message += `\nIn the page:\n${browsing.troubles.join('\n')}`;
         await browsing.shootAll((this.test?.title ?? '').replaceAll(/[^a-z0-9]+/gi, '-').slice(0, 80));
         throw error;
       } finally {

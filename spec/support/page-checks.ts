@@ -26,7 +26,9 @@ export function sticksOut(page: Page): Promise<string[]> {
     };
     const isSeen = (element: Element): boolean =>
       element.checkVisibility({ visibilityProperty: true }) && !element.matches('.visually-hidden, .skip-link');
-    const lost = [...document.body.querySelectorAll('*')].filter((element) => isSeen(element) && isOut(element) && isLost(element));
+    const isCut = (element: Element): boolean => isSeen(element) && isOut(element) && isLost(element);
+    const cut = new Set([...document.body.querySelectorAll('*')].filter(isCut));
+    const lost = [...cut].filter(({ parentElement }) => parentElement === null || !cut.has(parentElement));
     const scrolling = [...document.querySelectorAll('html, body, main')].filter((box) => box.scrollWidth > box.clientWidth);
     return [...scrolling, ...lost].map(({ tagName, className, textContent }) => `${tagName} ${className}: ${textContent?.slice(0, 40)}`);
   });

@@ -5,7 +5,7 @@ import { expect } from 'chai';
 import { useBrowser } from '../support/browser.ts';
 import { ChatPage } from '../support/chat-page.ts';
 import { scripted, useChatServer } from '../support/chat-server.ts';
-import { answer, says } from '../support/model-server.ts';
+import { answer, hold, says } from '../support/model-server.ts';
 import { graveFindings, liveParts, sticksOut } from '../support/page-checks.ts';
 
 const NARROW = { viewport: { width: 360, height: 740 } } as const;
@@ -144,6 +144,26 @@ describe('hostile and odd words', function () {
       await page.shoot('wide-360');
       await wide.evaluate((article) => article.scrollIntoView({ block: 'end' }));
       await page.shoot('wide-360-end');
+    }),
+  );
+
+  it(
+    'that are a broken or half-written formula are shown as they were written, readable in both themes',
+    inBrowser(async (browsing) => {
+      const pause = hold();
+      const steps = [{ text: '$$\n\\frac{a' }, { hold: pause }, { text: '}{b}\n$$\n\nBroken: $\\frac{1}{$' }];
+      chat.flow.model.use(scripted({ 'A formula?': { steps } }));
+      const page = await ChatPage.open(browsing, chat.url);
+      await page.ask('A formula?');
+      await page.page.getByText('\\frac{a').waitFor();
+      pause.release();
+      const formulas = await page.answerTo('A formula?');
+      await formulas.getByText('\\frac{1}{').waitFor();
+      expect(await formulas.locator('math').count()).to.equal(1);
+      for (const colorScheme of ['light', 'dark'] as const) {
+        await page.page.emulateMedia({ colorScheme });
+        expect(await graveFindings(page.page), colorScheme).to.deep.equal([]);
+      }
     }),
   );
 });
