@@ -66,6 +66,7 @@ export class Loads {
     const parent = { ...(await rows.localMember()), conversationId: first.conversationId, entryId: first.entryId };
     const ids = await rows.threads(parent, count);
     await inLanes(ids, WARM_UP_AT_ONCE, (id) => people.ask(id));
+    await rows.analyze(); // else plans made for empty tables last until autovacuum comes, which is some time in the first minutes
     return new Loads(rig, ids, atMostMs);
   }
 

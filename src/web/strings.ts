@@ -93,6 +93,10 @@ function failureEn(failure: ApiFailure): string {
   }
 }
 
+function characters(count: number): string {
+  return `${count.toLocaleString('en')} ${count === 1 ? 'character' : 'characters'}`;
+}
+
 const en: Strings = {
   language: 'en',
   skipToComposer: 'Skip to the message box',
@@ -131,8 +135,8 @@ const en: Strings = {
     stop: 'Stop',
     stopping: 'Stopping…',
     hint: 'Enter sends, Shift+Enter starts a new line, Escape stops.',
-    left: (chars) => `${chars.toLocaleString('en')} characters left`,
-    over: (chars) => `${chars.toLocaleString('en')} characters too long`,
+    left: (chars) => `${characters(chars)} left`,
+    over: (chars) => `Your message is ${characters(chars)} too long.`,
   },
   you: 'You',
   fromSlack: 'from Slack',

@@ -1,6 +1,7 @@
 /**
  * Owns: how the page is built. Everything is a file of its own (`assetsInlineLimit: 0`): the content security policy allows no inlined font or script.
  */
+import { fileURLToPath } from 'node:url';
 import react from '@vitejs/plugin-react';
 import { defineConfig } from 'vite';
 
@@ -11,6 +12,8 @@ export default defineConfig({
   root: import.meta.dirname,
   base: '/',
   plugins: [react()],
+  // Its browser form parses KaTeX's words for a broken formula, which carry a style attribute, with the DOM: the policy forbids that.
+  resolve: { alias: { 'hast-util-from-html-isomorphic': fileURLToPath(import.meta.resolve('hast-util-from-html-isomorphic')) } },
   build: {
     outDir: '../../dist/web',
     emptyOutDir: true,

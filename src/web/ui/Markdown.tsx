@@ -5,7 +5,7 @@
 
 import { useMessagePartText } from '@assistant-ui/react';
 import { type CodeHeaderProps, MarkdownTextPrimitive } from '@assistant-ui/react-markdown';
-import { type ComponentPropsWithoutRef, memo } from 'react';
+import { type ComponentPropsWithoutRef, memo, useEffect, useRef, useState } from 'react';
 import { t } from '../strings.ts';
 import { CopyButton } from './CopyButton.tsx';
 import { ErrorBoundary } from './ErrorBoundary.tsx';
@@ -51,7 +51,26 @@ function CodeHeader({ language, code }: CodeHeaderProps) {
   );
 }
 
+/** A formula does not wrap. One that is too wide scrolls, and only then the keyboard stops at it. */
+function Formula({ className, children }: Html<'span'>) {
+  const box = useRef<HTMLSpanElement>(null);
+  const [wide, setWide] = useState(false);
+  useEffect(() => {
+    const span = box.current;
+    if (span === null) return;
+    const observer = new ResizeObserver(() => setWide(span.scrollWidth > span.clientWidth));
+    observer.observe(span);
+    return () => observer.disconnect();
+  }, []);
+  return (
+    <span ref={box} className={className} tabIndex={wide ? 0 : undefined}>
+      {children}
+    </span>
+  );
+}
+
 const components = {
+  span: ({ node: _node, ...props }: Html<'span'>) => (props.className === 'katex' ? <Formula {...props} /> : <span {...props} />),
   a: ({ href, children }: Html<'a'>) => <SafeLink href={href}>{children}</SafeLink>,
   img: Picture,
   table: Table,

@@ -76,7 +76,10 @@ const highlight = new LazyPlugins(async () => {
 
 const math = new LazyPlugins(async () => {
   const [{ default: remarkMath }, { default: rehypeKatex }] = await Promise.all([import('remark-math'), import('rehype-katex')]);
-  return { remark: [remarkMath], rehype: [[rehypeKatex, { output: 'mathml', throwOnError: false, strict: 'ignore', maxExpand: 200 }]] };
+  return {
+    remark: [remarkMath],
+    rehype: [[rehypeKatex, { output: 'mathml', errorColor: 'currentcolor', strict: 'ignore', maxExpand: 200 }]],
+  };
 });
 
 function useLazy(plugins: LazyPlugins, wanted: boolean): LazyPlugins['value'] {
@@ -98,8 +101,15 @@ export function isTooComplex(text: string): boolean {
   return text.length > formattedMaxChars || nestedTooDeep.test(text.replace(fence, '')) || hasCrowdedParagraph(text);
 }
 
-function preprocessMath(text: string): string {
-  return normalizeMathDelimiters(escapeCurrencyDollars(text));
+/** The first dash of a list or rule that is being written would make a heading of the line above it. */
+const halfUnderline = /\n[ \t]*(?:-+|=+)[ \t]*$/;
+
+function preprocessorOf(live: boolean, math: boolean): MarkdownSetup['preprocess'] {
+  if (!live && !math) return undefined;
+  return (text) => {
+    const whole = live ? text.replace(halfUnderline, '') : text;
+    return math ? normalizeMathDelimiters(escapeCurrencyDollars(whole)) : whole;
+  };
 }
 
 /** The plugins for a text. The arrays keep their identity while nothing changes, so that the text is not parsed again. */
@@ -110,8 +120,8 @@ export function useMarkdownSetup(text: string, live: boolean): MarkdownSetup {
     () => ({
       remarkPlugins: [remarkGfm, ...(mathPlugins?.remark ?? [])],
       rehypePlugins: [rawAsText, [rehypeSanitize, schema], ...(mathPlugins?.rehype ?? []), ...(codePlugins?.rehype ?? [])],
-      preprocess: mathPlugins === null ? undefined : preprocessMath,
+      preprocess: preprocessorOf(live, mathPlugins !== null),
     }),
-    [mathPlugins, codePlugins],
+    [live, mathPlugins, codePlugins],
   );
 }
