@@ -18,9 +18,10 @@ import {
   requireLoopback,
 } from './http/index.ts';
 import { systemClock } from './kernel/clock.ts';
+import type { AccountId } from './kernel/ids.ts';
 import type { Log } from './kernel/log.ts';
 import { createLive, type Live } from './live/index.ts';
-import { createMetrics } from './ops/index.ts';
+import { createMetrics, type Metrics } from './ops/index.ts';
 import {
   gatewayMiddleware,
   gaugeSources,
@@ -121,9 +122,42 @@ async function assemble({ config, log, opened, hooks }: Parts): Promise<RunningS
   live.changes.onChange((change) => gateway.seal(change.sealedRunIds));
   live.changes.onRemoteChange((change) => actors.changed(change));
   const state: ServerState = { draining: false, started: false };
+  const { web, ops } = doorsForPeople({ config, log, opened, actors, live, metrics, state, accountId: member.accountId });
+  const opsPort = await ops.start(config.bindHost, config.opsPort);
+  await live.start();
+  const reaped = await actors.reap();
+  if (reaped > 0) log.info('attempts of an earlier boot taken back', { count: reaped });
+  actors.start();
+  const webPort = await web.start(config.bindHost, config.port);
+  state.started = true;
+  const whole = { config, log, opened, actors, live, gateway, sandboxHost, listeners: { web, agent, ops }, state };
+  let stopped: Promise<void> | undefined;
+  const databaseGone =
+    opened.embedded?.exited.then((how) => (state.draining ? new Promise<string>(() => {}) : how)) ?? new Promise<string>(() => {});
+  const ports = { web: webPort, agent: agentPort, ops: opsPort };
+  return { ports, actors, databaseGone, stop: () => (stopped ??= takeApart(whole)) };
+}
+
+interface DoorParts {
+  readonly config: Config;
+  readonly log: Log;
+  readonly opened: OpenedDatabase;
+  readonly actors: Actors;
+  readonly live: Live;
+  readonly metrics: Metrics;
+  readonly state: ServerState;
+  readonly accountId: AccountId;
+}
+
+/** The listeners for people and for operators; they open when everything behind them is there. */
+function doorsForPeople({ config, log, opened, actors, live, metrics, state, accountId }: DoorParts): {
+  web: HttpListener;
+  ops: HttpListener;
+} {
+  const { db } = opened;
   const web = createWebListener({
     ...{ runtime: actors.runtime, db, live: live.hub, stages: live.partials, changes: live.changes, clock: systemClock, log },
-    authenticator: localAuthenticator(member.accountId),
+    authenticator: localAuthenticator(accountId),
     session: sessionFacts(config),
     pageFolder: PAGE_FOLDER,
     connectionsMax: CONNECTIONS_MAX,
@@ -138,19 +172,7 @@ async function assemble({ config, log, opened, hooks }: Parts): Promise<RunningS
     connectionsMax: CONNECTIONS_MAX,
     log,
   });
-  const opsPort = await ops.start(config.bindHost, config.opsPort);
-  await live.start();
-  const reaped = await actors.reap();
-  if (reaped > 0) log.info('attempts of an earlier boot taken back', { count: reaped });
-  actors.start();
-  const webPort = await web.start(config.bindHost, config.port);
-  state.started = true;
-  const whole = { config, log, opened, actors, live, gateway, sandboxHost, listeners: { web, agent, ops }, state };
-  let stopped: Promise<void> | undefined;
-  const databaseGone =
-    opened.embedded?.exited.then((how) => (state.draining ? new Promise<string>(() => {}) : how)) ?? new Promise<string>(() => {});
-  const ports = { web: webPort, agent: agentPort, ops: opsPort };
-  return { ports, actors, databaseGone, stop: () => (stopped ??= takeApart(whole)) };
+  return { web, ops };
 }
 
 interface Whole {

@@ -3,9 +3,9 @@
  */
 import { availableParallelism } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Counters } from '../../db/bench/rows.ts';
 import { nowMs } from './clock.ts';
 import type { CpuTimes, Rig } from './rig.ts';
-import type { Counters } from './rows.ts';
 
 /** Per turn. */
 export interface Costs {

@@ -5,11 +5,11 @@
  * Does not own: reading what it cost (costs.ts).
  */
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Counters } from '../../db/bench/rows.ts';
 import { nowMs } from './clock.ts';
 import { type Costs, costsOf, readCpu, settledCounters } from './costs.ts';
 import type { Asked } from './people.ts';
 import type { Rig } from './rig.ts';
-import type { Counters } from './rows.ts';
 
 export interface LoadOptions {
   /** Conversations at once. */

@@ -5,6 +5,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
 import path from 'node:path';
+import { BenchRows } from '../../db/bench/rows.ts';
 import type { Assignment, ServerCommands, ServerPorts } from '../server-child.ts';
 import type { ProviderCommands } from '../stub-provider-child.ts';
 import type { RunnerCommands } from '../stub-runner-child.ts';
@@ -12,7 +13,6 @@ import { Child, type ChildOptions } from './child.ts';
 import { type Commands, usage } from './parent.ts';
 import { People } from './people.ts';
 import { type BenchPostgres, startPostgres } from './postgres.ts';
-import { BenchRows } from './rows.ts';
 
 /** Slots of the server: more than any load asks for at once, so that nobody waits for one. */
 const CAPACITY_TURNS = 64;

@@ -54,6 +54,16 @@ describe('the sandboxes of one server', () => {
     expect(server.host.starts).to.have.length(2);
   });
 
+  it('asks the database a few things a second while 16 questions wait for a slot, however many wait', async () => {
+    const { db, clock, server } = await scene({ capacity: 0 });
+    for (let n = 0; n < 16; n++) await server.ask(await makePerson(db), 'Why?');
+    await until('each has a sandbox that pulls', () => server.host.list().length === 16);
+    await sweepOnce(server, clock);
+    const before = server.db.sent.length;
+    for (let sweeps = 0; sweeps < 10; sweeps++) await sweepOnce(server, clock);
+    expect((server.db.sent.length - before) / 10).to.be.below(10);
+  });
+
   it('ends a sandbox that has nothing to do for long, and starts one again for the next question', async () => {
     const { db, clock, server, person } = await scene({ sandboxIdleMs: 5_000 });
     await becomes(db, await server.ask(person, 'one'), 'DONE');
