@@ -128,7 +128,7 @@ describe('one server on its own machine', function () {
     expect(await person.waitForTurn(done.turn.id)).to.include({ status: 'DONE' });
     const before = await person.entries(done.turn.conversationId);
     expect(before[1]?.text).to.include('INDEX.md');
-    const open = await person.ask('Please count to 500.');
+    const open = await person.ask('Please count to 150.');
     await person.waitForTurn(open.turn.id, (turn) => turn.status === 'RUNNING');
     for (const pid of runnerPids(first.pid)) process.kill(pid, 'SIGKILL');
     await first.kill();
