@@ -148,6 +148,7 @@ class Tree implements Actors {
     sandboxHost.onExit((sandboxId: SandboxId, how) => this.#sandboxes.tell({ type: 'RunnerExited', sandboxId, how }));
     return new SandboxesBehaviour({
       ...{ db, log, host: sandboxHost, hostId: host.id, sandboxesMax, idleMs: sandboxIdleMs },
+      isPulling: (sandboxId) => [...this.#parked].some((pull) => pull.open && pull.sandbox.sandboxId === sandboxId),
       lookSoon: () => this.#sandboxes.tell({ type: 'Look' }),
       reapNow: () => this.#reaper.tell({ type: 'Sweep' }),
     });

@@ -49,6 +49,8 @@ export interface SandboxesDeps {
   readonly sandboxesMax: number;
   /** A sandbox without a run for this long ends, milliseconds. */
   readonly idleMs: number;
+  /** A pull of this sandbox waits at this server. */
+  isPulling(sandboxId: SandboxId): boolean;
   /** Sends `Look` to this actor; false when it was refused. */
   lookSoon(): boolean;
   /** What a sandbox held is taken back now. */
@@ -117,7 +119,7 @@ export class SandboxesBehaviour implements Behaviour<SandboxesState, SandboxesCo
     const starts: Promise<Started>[] = [];
     for (const one of demand) {
       const own = state.own.get(one.conversationId);
-      if (own) own.lastBusyAt = now; // it waits for a slot
+      if (own && this.#deps.isPulling(own.id)) own.lastBusyAt = now; // it waits for a slot; one that does not pull is of no use
       if (one.hasSandbox) continue;
       state.short = now < state.nextStartAt || (state.own.size >= this.#deps.sandboxesMax && !(await this.#makeRoom(state, wanted)));
       if (state.short) break;

@@ -131,6 +131,29 @@ describe('the sandboxes of one server', () => {
     frozen.open();
   });
 
+  it('replaces a sandbox that is idle and does not pull although its turn waits', async () => {
+    const { db, clock, server, person } = await scene({ sandboxIdleMs: 5_000 });
+    const frozen = new Gate();
+    let sandboxes = 0;
+    server.host.beforePull = async () => {
+      sandboxes += 1;
+      if (sandboxes === 1) await frozen.wait();
+    };
+    const end = server.host.end.bind(server.host);
+    server.host.end = (sandboxId) => {
+      frozen.open(); // as a kill does
+      return end(sandboxId);
+    };
+    const turnId = await server.ask(person, 'Why?');
+    await frozen.entered;
+    for (let sweeps = 0; server.host.ended.length === 0; sweeps++) {
+      expect(sweeps).to.be.below(7);
+      await sweepOnce(server, clock);
+    }
+    expect(await becomes(db, turnId, 'DONE')).to.include({ attempt: 1 });
+    expect(server.host.starts).to.have.length(2);
+  });
+
   it('does not lose a conversation to a sandbox whose row was written when the reply was lost', async () => {
     const { db, clock, server, person } = await scene();
     server.db.loseReplies(isInsert);

@@ -133,9 +133,10 @@ export class StubSandbox {
   }
 
   /** Serves until it is gone; resolves with how it went. */
-  async serve(runtime: Runtime, db: Database, script: TurnScript): Promise<'asked' | 'crashed'> {
+  async serve(runtime: Runtime, db: Database, host: Pick<StubSandboxHost, 'script' | 'beforePull'>): Promise<'asked' | 'crashed'> {
     while (!this.dead) {
       try {
+        await host.beforePull();
         const identity = await findSandbox(db, this.#hash, null);
         if (identity === null) return 'asked'; // 401
         const run = await runtime.claimNext(identity, PULL_WAIT_MS, this.#gone.signal);
@@ -144,7 +145,7 @@ export class StubSandbox {
           continue;
         }
         this.state = 'busy';
-        await script(new StubTurn(this, runtime, [identity, run]));
+        await host.script(new StubTurn(this, runtime, [identity, run]));
       } catch (error) {
         if (error instanceof Killed) break;
         if (!(error instanceof RuntimeFault)) throw error;
@@ -166,6 +167,8 @@ export interface StubHostOptions {
 /** A SandboxHost of stub sandboxes. `serveWith` connects it to the server that starts them. */
 export class StubSandboxHost implements SandboxHost {
   script: TurnScript;
+  /** A spec sets it to keep sandboxes from pulling. */
+  beforePull: () => Promise<void> = async () => undefined;
   /** A spec sets it to make starts fail. */
   startFails: () => RuntimeFault | null = () => null;
   /** Conversations in the order in which their sandboxes were started, failed starts included. */
@@ -197,12 +200,10 @@ export class StubSandboxHost implements SandboxHost {
     const runtime = this.#runtime;
     if (!runtime) throw new Error('the stub host is not connected to a server');
     const sandbox = new StubSandbox(request.sandboxId, request.conversationId, request.credential);
-    const life = sandbox
-      .serve(runtime, this.#db, (turn) => this.script(turn))
-      .then((how) => {
-        this.#running.delete(sandbox);
-        this.#listener(sandbox.id, how);
-      });
+    const life = sandbox.serve(runtime, this.#db, this).then((how) => {
+      this.#running.delete(sandbox);
+      this.#listener(sandbox.id, how);
+    });
     this.#running.set(sandbox, life);
   }
 
