@@ -6,7 +6,7 @@ import { endDeadHosts } from '../../db/ledger/sandboxes.ts';
 import { reconcileSlots } from '../../db/ledger/slots.ts';
 import { type Database, sql } from '../../db/pool.ts';
 import type { Change } from '../../src/contract/changes.ts';
-import { type HostId, uuidv7 } from '../../src/kernel/ids.ts';
+import { type ConversationId, type HostId, uuidv7 } from '../../src/kernel/ids.ts';
 import { Gate } from '../support/actor-rig.ts';
 import {
   becomes,
