@@ -14,6 +14,8 @@ export interface ProviderConfig {
   readonly model: string;
   readonly contextTokens: number;
   readonly outputTokens: number;
+  /** Prices per million tokens, decimals; null: nothing is charged. */
+  readonly price: { readonly input: string; readonly output: string } | null;
 }
 
 export interface Config {
@@ -105,6 +107,13 @@ class Reader {
     return ms;
   }
 
+  /** A price, written as a decimal; the text is kept, so that nothing is rounded. */
+  decimal(name: string): string | null {
+    const value = this.raw(name);
+    if (value !== null && !/^\d{1,9}(\.\d{1,9})?$/.test(value)) this.bad(name, value, 'a decimal such as 0.25');
+    return value;
+  }
+
   boolean(name: string, fallback: boolean): boolean {
     const value = this.raw(name);
     if (value === null) return fallback;
@@ -144,6 +153,7 @@ function readProvider(read: Reader): ProviderConfig | null {
   const model = read.raw('HEPH_LLM_MODEL');
   const contextTokens = read.integer('HEPH_LLM_CONTEXT_TOKENS', 128_000, [SMALLEST_MODEL.contextTokens, 10_000_000]);
   const outputTokens = read.integer('HEPH_LLM_OUTPUT_TOKENS', 8_192, [SMALLEST_MODEL.outputTokens, 1_000_000]);
+  const price = readPrice(read);
   if (api === null && baseUrl === null && apiKey === null && model === null) return null;
   const missing = Object.entries({ HEPH_LLM_API: api, HEPH_LLM_BASE_URL: baseUrl, HEPH_LLM_MODEL: model }).filter(
     ([, value]) => value === null,
@@ -156,7 +166,18 @@ function readProvider(read: Reader): ProviderConfig | null {
   }
   if (baseUrl?.search || baseUrl?.hash) read.bad('HEPH_LLM_BASE_URL', baseUrl.origin, 'a URL without a query and without a fragment');
   if (!baseUrl || api === null || model === null) return null;
-  return { api: api as LlmApi, baseUrl, apiKey, model, contextTokens, outputTokens };
+  return { api: api as LlmApi, baseUrl, apiKey, model, contextTokens, outputTokens, price };
+}
+
+function readPrice(read: Reader): ProviderConfig['price'] {
+  const input = read.decimal('HEPH_LLM_INPUT_PRICE');
+  const output = read.decimal('HEPH_LLM_OUTPUT_PRICE');
+  if (input !== null && output !== null) return { input, output };
+  if (input !== output) {
+    const [set, missing] = input === null ? ['OUTPUT', 'INPUT'] : ['INPUT', 'OUTPUT'];
+    read.problems.push(`HEPH_LLM_${set}_PRICE is set and HEPH_LLM_${missing}_PRICE is not. Set both (per million tokens), or neither.`);
+  }
+  return null;
 }
 
 function isLoopback(host: string): boolean {

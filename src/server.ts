@@ -3,12 +3,13 @@
  */
 import { type Actors, createActors, failureTexts, type SandboxHost } from '../actors/index.ts';
 import { reconcileSlots } from '../db/ledger/slots.ts';
+import { writeEnvironmentModel } from '../db/models/environment.ts';
 import { localMember } from '../db/web/local-member.ts';
 import type { Config } from './config.ts';
 import { buildContext } from './context/build.ts';
 import { LIMITS } from './contract/limits.ts';
 import { type OpenedDatabase, openServerDatabase } from './database.ts';
-import { agentModelOf, type Gateway, type ModelConfig, type Provider } from './gateway/index.ts';
+import type { Gateway, ModelConfig, Provider } from './gateway/index.ts';
 import {
   createAgentListener,
   createOpsListener,
@@ -23,6 +24,7 @@ import type { Log } from './kernel/log.ts';
 import { createLive, type Live } from './live/index.ts';
 import { createMetrics, type Metrics } from './ops/index.ts';
 import {
+  environmentModel,
   gatewayMiddleware,
   gaugeSources,
   localHost,
@@ -58,6 +60,7 @@ export async function startServer(config: Config, log: Log, hooks: ServerHooks =
   const opened = await openServerDatabase(config, log);
   try {
     await reconcileSlots(opened.db, config.capacityTurns);
+    await writeEnvironmentModel(opened.db, environmentModel(config));
     return await assemble({ config, log, opened, hooks });
   } catch (error) {
     await opened.close();
@@ -111,10 +114,10 @@ async function assemble({ config, log, opened, hooks }: Parts): Promise<RunningS
       changes: live.changes,
       partials: live.partials,
     },
-    buildContext: (runId) => buildContext(db, runId, { assistantName: config.assistantName, model: agentModelOf(model) }),
+    buildContext: (runId) => buildContext(db, runId, { assistantName: config.assistantName }),
     host: opened.host,
     texts: failureTexts(config.assistantName),
-    times: { leaseTtlMs: config.leaseTtlMs, deadlineMs: config.turnDeadlineMs, graceMs: LIMITS.stopGraceMs },
+    times: { leaseTtlMs: config.leaseTtlMs, graceMs: LIMITS.stopGraceMs },
     ...{ maxFollowUps: config.maxFollowUps, sandboxesMax: config.sandboxesMax, sandboxIdleMs: config.sandboxIdleMs, sweepMs: SWEEP_MS },
   });
   door.actors = actors;

@@ -7,7 +7,7 @@ import type { Provider } from './provider.ts';
 
 export type { CallBounds } from './calls-in-flight.ts';
 export { createGateway, type Gateway, type GatewayOptions, type GatewayStats } from './gateway.ts';
-export { agentModelOf, type ModelBounds, type ModelConfig, type ProviderConfig } from './model-config.ts';
+export { DEMO, type ModelBounds, type ModelConfig, type ProviderConfig } from './model-config.ts';
 export type { Provider } from './provider.ts';
 
 /** The provider of a configuration; the demo model when there is none. */
