@@ -6,6 +6,7 @@ import path from 'node:path';
 import { LLM_APIS, type LlmApi } from './contract/agent.ts';
 import { SMALLEST_MODEL } from './contract/limits.ts';
 import type { LogLevel } from './kernel/log.ts';
+import { SECRET_KEY_BYTES } from './kernel/secret-box.ts';
 
 export interface ProviderConfig {
   readonly api: LlmApi;
@@ -34,6 +35,10 @@ export interface Config {
   readonly logLevel: LogLevel;
   /** null: the built-in demo model. */
   readonly provider: ProviderConfig | null;
+  /** Connections that an admin adds may lead to this machine and to private networks. */
+  readonly llmAllowPrivate: boolean;
+  /** Seal the keys of connections, 32 bytes each: `current` seals and opens, `old` only opens. */
+  readonly secretKeys: { readonly current: Buffer | null; readonly old: Buffer | null };
   readonly capacityTurns: number;
   readonly leaseTtlMs: number;
   readonly maxFollowUps: number;
@@ -141,6 +146,18 @@ class Reader {
     return url;
   }
 
+  /** 32 bytes in Base64. What is wrong with it is told without it. */
+  secretKey(name: string): Buffer | null {
+    const value = this.raw(name);
+    if (value === null) return null;
+    const bytes = Buffer.from(value, 'base64');
+    if (bytes.length !== SECRET_KEY_BYTES) {
+      const how = 'for example what `openssl rand -base64 32` prints';
+      this.problems.push(`${name} must hold ${SECRET_KEY_BYTES} random bytes in Base64, ${how}. It holds ${bytes.length}.`);
+    }
+    return bytes;
+  }
+
   bad(name: string, value: string, allowed: string): void {
     this.problems.push(`${name} is "${value}"; allowed: ${allowed}.`);
   }
@@ -214,6 +231,8 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>, cw
     timeZone: readTimeZone(read),
     logLevel: read.choice('HEPH_LOG_LEVEL', 'info', ['trace', 'debug', 'info', 'warn', 'error', 'silent']),
     provider: readProvider(read),
+    llmAllowPrivate: read.boolean('HEPH_LLM_ALLOW_PRIVATE', false),
+    secretKeys: { current: read.secretKey('HEPH_SECRET_KEY'), old: read.secretKey('HEPH_SECRET_KEY_OLD') },
     capacityTurns,
     leaseTtlMs: read.durationMs('HEPH_AGENT_CAPACITY_TURN_LEASE_TTL', '60s', ['1s', '15m']),
     maxFollowUps: read.integer('HEPH_MENTOR_TURN_MAX_FOLLOW_UPS', 10, [1, 500]),

@@ -13,11 +13,12 @@ import type { Database } from '../db/pool.ts';
 import { LocalSandboxHost } from '../sandbox-runner/host/local.ts';
 import type { Config } from './config.ts';
 import type { OpenedDatabase } from './database.ts';
-import { createGateway, createProvider, DEMO, type Gateway, type ModelConfig, type Provider } from './gateway/index.ts';
+import { createGateway, DEMO, type Gateway, Providers } from './gateway/index.ts';
 import type { ReadinessPart, SessionFacts } from './http/index.ts';
 import { systemClock } from './kernel/clock.ts';
 import { RuntimeFault } from './kernel/faults.ts';
 import type { Log } from './kernel/log.ts';
+import { SecretBox } from './kernel/secret-box.ts';
 import type { Live } from './live/index.ts';
 import {
   capacityPart,
@@ -90,22 +91,17 @@ export function environmentModel({ provider, turnDeadlineMs: timeoutMs }: Config
   };
 }
 
-export function openGateway(parts: {
-  config: Config;
-  log: Log;
-  db: Database;
-  provider: Provider | undefined;
-  model: ModelConfig;
-}): Gateway {
-  const { config, log, db, model } = parts;
+export function openGateway({ config, log, db }: { config: Config; log: Log; db: Database }): Gateway {
   const bounds = {
     firstByteTimeoutMs: config.modelFirstByteMs,
     idleTimeoutMs: config.modelIdleMs,
     noContentTimeoutMs: config.modelNoContentMs,
   };
-  const provider = parts.provider ?? createProvider(model, bounds, systemClock);
+  const { provider: environment, llmAllowPrivate: allowPrivate, secretKeys } = config;
+  const shared = { db, log, bounds, clock: systemClock };
+  const providers = new Providers({ ...shared, environment, addressRules: { allowPrivate }, secrets: new SecretBox(secretKeys) });
   const callBounds = { ...CALL_BOUNDS, unverifiedMaxMs: config.leaseTtlMs };
-  return createGateway({ db, provider, clock: systemClock, log, bounds, callBounds });
+  return createGateway({ ...shared, providers, callBounds });
 }
 
 /** The agent listener knows the attempt that calls; the gateway asks for its sandbox. */

@@ -9,7 +9,7 @@ import type { Config } from './config.ts';
 import { buildContext } from './context/build.ts';
 import { LIMITS } from './contract/limits.ts';
 import { type OpenedDatabase, openServerDatabase } from './database.ts';
-import type { Gateway, ModelConfig, Provider } from './gateway/index.ts';
+import type { Gateway } from './gateway/index.ts';
 import {
   createAgentListener,
   createOpsListener,
@@ -39,8 +39,6 @@ import {
 export interface ServerHooks {
   /** Instead of local processes; `gateway` is the agent listener's address. */
   readonly sandboxHost?: (gateway: string) => SandboxHost;
-  /** Instead of the configured provider. */
-  readonly provider?: Provider;
 }
 
 export interface RunningServer {
@@ -82,8 +80,7 @@ interface Parts {
 async function assemble({ config, log, opened, hooks }: Parts): Promise<RunningServer> {
   const { db, url } = opened;
   const member = await localMember(db, { displayName: config.accountName, timeZone: config.timeZone });
-  const model: ModelConfig = config.provider ?? 'demo';
-  const gateway = openGateway({ config, log, db, provider: hooks.provider, model });
+  const gateway = openGateway({ config, log, db });
   const door = new RuntimeDoor();
   const metrics = createMetrics();
   const live = createLive({
@@ -122,6 +119,7 @@ async function assemble({ config, log, opened, hooks }: Parts): Promise<RunningS
   });
   door.actors = actors;
   metrics.watch(gaugeSources({ db, actors, sandboxHost, live, gateway }));
+  gateway.start();
   live.changes.onChange((change) => gateway.seal(change.sealedRunIds));
   live.changes.onRemoteChange((change) => actors.changed(change));
   const state: ServerState = { draining: false, started: false };

@@ -45,10 +45,10 @@ export async function spend(db: Executor, workspaceId: string, cost: string): Pr
     on conflict (month, workspace_id) do update set cost = llm_spend.cost + excluded.cost`);
 }
 
-/** A model that an admin added on a connection of its own, bound to one workspace. Returns their ids. */
+/** A model that an admin added on a connection of its own, bound to one workspace, or to all (null). Returns their ids. */
 export async function bindAdminModel(
   db: Executor,
-  workspaceId: string,
+  workspaceId: string | null,
   model: { contextTokens?: number; outputTokens?: number; timeoutMs?: number; baseUrl?: string; providerModel?: string } = {},
 ): Promise<{ connectionId: string; modelId: string }> {
   const [connectionId, modelId] = [uuidv7(), uuidv7()];

@@ -10,14 +10,13 @@ export interface ProviderConfig {
   readonly baseUrl: URL;
   /** null: the provider asks for none (a server on this machine). */
   readonly apiKey: string | null;
-  /** The provider's own name of the model. */
-  readonly model: string;
-  readonly contextTokens: number;
-  readonly outputTokens: number;
 }
 
-/** `demo`: no provider is configured, the built-in demo model answers. */
-export type ModelConfig = ProviderConfig | 'demo';
+/** The provider of this server's environment, and the one model that it may be asked for. */
+export interface EnvironmentProvider extends ProviderConfig {
+  /** The provider's own name of the model. */
+  readonly model: string;
+}
 
 /** How long a provider may be silent, milliseconds. */
 export interface ModelBounds {
