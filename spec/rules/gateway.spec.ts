@@ -166,7 +166,12 @@ describe('the LLM gateway', () => {
       ]);
       expect(rig.lines[0]).to.include({ turnId: attempt.turnId, runId: attempt.runId, attempt: 1, inputTokens: 100, outputTokens: 10 });
       expect(JSON.stringify(rig.lines)).to.not.include('marzipan').and.not.include(PROVIDER_KEY).and.not.include(attempt.sandbox.sandboxId);
-      expect(rig.gateway.stats()).to.deep.equal({ inFlight: 0, closingsWaiting: 0, ended: { ok: 1, provider_error: 1 } });
+      expect(rig.gateway.stats()).to.deep.equal({
+        inFlight: 0,
+        closingsWaiting: 0,
+        connectionsPaused: 0,
+        ended: { ok: 1, provider_error: 1 },
+      });
     });
   });
 });

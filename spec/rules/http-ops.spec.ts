@@ -117,7 +117,7 @@ describe('the operations listener', () => {
       slots: () => Promise.reject(new Error('no database')),
       streams: () => rig.live.hub.streams,
       partials: () => rig.live.partials.size,
-      modelCalls: () => ({ inFlight: 2, closingsWaiting: 0, ended: { ok: 5 } }),
+      modelCalls: () => ({ inFlight: 2, closingsWaiting: 0, connectionsPaused: 1, ended: { ok: 5 } }),
     });
     await get('/livez');
     const { status, text, headers } = await get('/metrics');
@@ -133,6 +133,7 @@ describe('the operations listener', () => {
       'heph_sandboxes{state="warm"} 1',
       'heph_sse_connections 0',
       'heph_model_calls_in_flight 2',
+      'heph_model_connections_paused 1',
       'heph_model_calls_total{outcome="ok"} 5',
       'heph_http_request_duration_seconds_count{route="/livez",method="GET",code="200"} 1',
     ]) {

@@ -12,6 +12,7 @@ import { LIMITS } from '../contract/limits.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { type ConversationId, type RunId, type SandboxId, uuidv7, type WorkspaceId } from '../kernel/ids.ts';
 import { errorKind, type Log } from '../kernel/log.ts';
+import type { Breakers } from './breakers.ts';
 import type { CallsInFlight } from './calls-in-flight.ts';
 import type { ClosingWriter } from './closings.ts';
 import type { JsonObject } from './json.ts';
@@ -24,6 +25,7 @@ import {
   faultProblem,
   type GatewayProblem,
   NO_MODEL,
+  PAUSED,
   sealedProblem,
   type Unanswered,
   unansweredProblem,
@@ -55,6 +57,7 @@ export interface ExchangeDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly bounds: ModelBounds;
+  readonly breakers: Breakers;
   readonly calls: CallsInFlight;
   readonly closings: ClosingWriter;
   /** Told once per opened call. */
@@ -119,11 +122,8 @@ async function answer(deps: ExchangeDeps, openedCall: OpenedCall): Promise<void>
   let ending = UNSENT;
   try {
     const provider = await deps.providers.of(opened.target);
-    if ('send' in provider) ending = await askProvider(deps, openedCall, provider);
-    else {
-      ending = UNSENT;
-      answerProblem(openedCall.ctx, provider);
-    }
+    if ('send' in provider) ending = await passBreaker(deps, openedCall, provider);
+    else answerProblem(openedCall.ctx, provider);
   } finally {
     const { outcome, httpStatus, usage, bytes, error } = ending;
     deps.closings.add({ callId: call.callId, outcome, httpStatus, ...usage });
@@ -141,6 +141,22 @@ async function answer(deps: ExchangeDeps, openedCall: OpenedCall): Promise<void>
       error,
       ...usage,
     });
+  }
+}
+
+/** A call that a pause refuses sends nothing; every other one tells the breaker how it ended. */
+async function passBreaker(deps: ExchangeDeps, openedCall: OpenedCall, provider: Provider): Promise<Ending> {
+  const passage = deps.breakers.enter(openedCall.opened.target.connectionId);
+  if (!passage) {
+    answerProblem(openedCall.ctx, PAUSED);
+    return { ...UNSENT, outcome: 'paused' };
+  }
+  let ending: Ending | null = null;
+  try {
+    ending = await askProvider(deps, openedCall, provider);
+    return ending;
+  } finally {
+    passage.ended(ending?.outcome ?? 'aborted', ending?.httpStatus ?? null);
   }
 }
 

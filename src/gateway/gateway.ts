@@ -8,6 +8,7 @@ import { type CallOutcome, closeUnknownCalls } from '../../db/gateway/close-call
 import type { Executor } from '../../db/pool.ts';
 import { type Clock, pause, type Timer } from '../kernel/clock.ts';
 import { errorKind, type Log } from '../kernel/log.ts';
+import { Breakers } from './breakers.ts';
 import { type CallBounds, CallsInFlight } from './calls-in-flight.ts';
 import { ClosingWriter } from './closings.ts';
 import { exchange } from './exchange.ts';
@@ -29,6 +30,8 @@ export interface GatewayStats {
   readonly inFlight: number;
   /** Closings that are not written yet. */
   readonly closingsWaiting: number;
+  /** Connections that this server calls no more, or only to probe. */
+  readonly connectionsPaused: number;
   /** Opened calls that have ended, since the start. */
   readonly ended: Readonly<Partial<Record<CallOutcome, number>>>;
 }
@@ -69,7 +72,8 @@ export function createGateway(options: GatewayOptions): Gateway {
   const onEnd = (outcome: CallOutcome) => {
     ended[outcome] = (ended[outcome] ?? 0) + 1;
   };
-  const deps = { db, providers, clock, log, bounds, calls, closings, onEnd };
+  const breakers = new Breakers({ db, clock, log });
+  const deps = { db, providers, breakers, clock, log, bounds, calls, closings, onEnd };
   let sweep: Timer | undefined;
   let draining = false;
   return {
@@ -80,7 +84,7 @@ export function createGateway(options: GatewayOptions): Gateway {
       sweep ??= clock.every(UNKNOWN_SWEEP_MS, () => void closeUnknown(options, onEnd));
     },
     seal: (runIds) => calls.seal(runIds),
-    stats: () => ({ inFlight: calls.size, closingsWaiting: closings.waiting, ended: { ...ended } }),
+    stats: () => ({ inFlight: calls.size, closingsWaiting: closings.waiting, connectionsPaused: breakers.notClosed, ended: { ...ended } }),
     async drain(graceMs) {
       draining = true;
       const waited = new AbortController();

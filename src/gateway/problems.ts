@@ -92,6 +92,16 @@ export const STALLED: GatewayProblem = {
   retry: 'later',
 };
 
+/** The breaker of the connection is open. The loop ends its turn: the next ones are not admitted until the pause is over. */
+export const PAUSED: GatewayProblem = {
+  status: 503,
+  code: 'UPSTREAM_PAUSED',
+  errorCode: 'upstream_paused',
+  detail: 'Calls to the AI model are paused, because it did not answer.',
+  retry: 'later',
+  retryAfterS: 30,
+};
+
 export const NO_MODEL: GatewayProblem = {
   status: 503,
   code: 'NO_MODEL',

@@ -37,6 +37,7 @@ export const FAULT_STATUS: Readonly<Record<FaultCode, FaultStatus>> = {
   PROPOSAL_REFUSED: { status: 422, title: 'The proposal was refused' },
   SANDBOX_UNKNOWN: { status: 401, title: 'The credential is not valid here' },
   UPSTREAM_STALLED: { status: 504, title: 'The model provider does not answer' },
+  UPSTREAM_PAUSED: { status: 503, title: 'Calls to the model provider are paused', retryAfterS: 30 },
   UPSTREAM_UNREACHABLE: { status: 502, title: 'The model provider cannot be reached' },
   UPSTREAM_ERROR: { status: 502, title: 'The model provider answered with an error' },
   NO_MODEL: { status: 503, title: 'No model is configured' },
