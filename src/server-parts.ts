@@ -13,13 +13,14 @@ import type { Database } from '../db/pool.ts';
 import { LocalSandboxHost } from '../sandbox-runner/host/local.ts';
 import type { Config } from './config.ts';
 import type { OpenedDatabase } from './database.ts';
-import { createGateway, DEMO, type Gateway, Providers } from './gateway/index.ts';
+import { checkBaseUrl, createGateway, DEMO, type Gateway, Providers } from './gateway/index.ts';
 import type { ReadinessPart, SessionFacts } from './http/index.ts';
 import { systemClock } from './kernel/clock.ts';
 import { RuntimeFault } from './kernel/faults.ts';
 import type { Log } from './kernel/log.ts';
 import { SecretBox } from './kernel/secret-box.ts';
 import type { Live } from './live/index.ts';
+import { ModelAdmin } from './models/admin.ts';
 import {
   capacityPart,
   databasePart,
@@ -104,6 +105,10 @@ export function openGateway({ config, log, db }: { config: Config; log: Log; db:
   return createGateway({ ...shared, providers, callBounds });
 }
 
+export function modelAdmin({ secretKeys, llmAllowPrivate: allowPrivate }: Config, db: Database): ModelAdmin {
+  return new ModelAdmin({ db, secrets: new SecretBox(secretKeys), checkBaseUrl: (text) => checkBaseUrl(text, { allowPrivate }) });
+}
+
 /** The agent listener knows the attempt that calls; the gateway asks for its sandbox. */
 export function gatewayMiddleware(gateway: Gateway): Middleware {
   return (ctx, next) => {
@@ -115,7 +120,6 @@ export function gatewayMiddleware(gateway: Gateway): Middleware {
 export function sessionFacts(config: Config): SessionFacts {
   return {
     assistantName: config.assistantName,
-    demoModel: () => config.provider === null,
     warnings: () => (config.sandboxAllowUnisolated ? [UNISOLATED_WARNING] : []),
     maxFollowUps: config.maxFollowUps,
   };

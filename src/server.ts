@@ -16,18 +16,21 @@ import {
   createWebListener,
   type HttpListener,
   localAuthenticator,
-  requireLoopback,
+  requireLocalAdmin,
 } from './http/index.ts';
 import { systemClock } from './kernel/clock.ts';
 import type { AccountId } from './kernel/ids.ts';
 import type { Log } from './kernel/log.ts';
+import { SecretBox } from './kernel/secret-box.ts';
 import { createLive, type Live } from './live/index.ts';
+import { rotateKeys } from './models/admin.ts';
 import { createMetrics, type Metrics } from './ops/index.ts';
 import {
   environmentModel,
   gatewayMiddleware,
   gaugeSources,
   localHost,
+  modelAdmin,
   openGateway,
   PAGE_FOLDER,
   RuntimeDoor,
@@ -59,6 +62,7 @@ export async function startServer(config: Config, log: Log, hooks: ServerHooks =
   try {
     await reconcileSlots(opened.db, config.capacityTurns);
     await writeEnvironmentModel(opened.db, environmentModel(config));
+    await rotateKeys({ db: opened.db, secrets: new SecretBox(config.secretKeys), log });
     return await assemble({ config, log, opened, hooks });
   } catch (error) {
     await opened.close();
@@ -169,7 +173,8 @@ function doorsForPeople({ config, log, opened, actors, live, metrics, state, acc
     started: () => state.started,
     metrics,
     actors: () => actors.views(),
-    adminGuard: requireLoopback,
+    models: modelAdmin(config, db),
+    adminGuard: requireLocalAdmin,
     connectionsMax: CONNECTIONS_MAX,
     log,
   });

@@ -44,7 +44,7 @@ const idRow = z.object({ id: z.string() });
 
 /**
  * Closes the rows that are still open. Returns how many these were. The commit waits for no flush: what a crash of the database loses is a
- * closing, and a row that stays open is closed by the sweep as `abandoned`.
+ * closing, and a row that stays open is closed by the sweep as `unknown`.
  */
 export async function closeCalls(db: Executor, closings: readonly CallClosing[]): Promise<number> {
   const column = <T extends string | number | null>(pick: (closing: CallClosing) => T, type: string) => sql.array(closings.map(pick), type);

@@ -20,6 +20,7 @@ export const FAULT_STATUS: Readonly<Record<FaultCode, FaultStatus>> = {
   TEXT_TOO_LONG: { status: 422, title: 'The text is too long' },
   REQUEST_ID_REUSED: { status: 409, title: 'The requestId was used for another question' },
   FOLLOW_UPS_FULL: { status: 409, title: 'Too many questions wait' },
+  NAME_TAKEN: { status: 409, title: 'The name is taken' },
   UNAUTHENTICATED: { status: 401, title: 'Not signed in' },
   FORBIDDEN: { status: 403, title: 'Not allowed' },
   ORIGIN_REFUSED: { status: 403, title: 'Another site sent the request' },
