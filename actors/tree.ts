@@ -156,7 +156,8 @@ class Tree implements Actors {
     });
   }
 
-  #refused({ workspaceId, accountId, conversationId, version, turnId }: RefusedTurn): void {
+  #refused({ workspaceId, accountId, conversationId, version, turnId, surface, ageMs: durationMs }: RefusedTurn): void {
+    this.#turns.turnEnded({ surface, outcome: 'FAILED', queueWaitMs: null, firstOutputMs: null, durationMs });
     const change = { workspaceId, accountId, conversationId, version, turnIds: [turnId], entryIds: [], sealedRunIds: [], slots: true };
     this.#deps.changes.publish(change);
     // Also when its actor is not in memory, and it looks at the rows again: the conversation's next question may be waiting.

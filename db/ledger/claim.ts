@@ -113,7 +113,7 @@ export async function claimTurns(db: Executor, offers: readonly Offer[], rules: 
         error_code = d.refusal, error_text = ${JSON.stringify(refusals)}::json->>d.refusal,
         admission = coalesce(d.admission, t.admission)
       from decided d join conv on conv.id = d.conversation_id where t.id = d.turn_id
-      returning t.id
+      returning t.id, t.surface, t.created_at
     ), run as (
       update agent_run r set
         state = case when d.refusal is null then 'LEASED' else 'ENDED' end,
@@ -129,8 +129,8 @@ export async function claimTurns(db: Executor, offers: readonly Offer[], rules: 
       update turn_slot s set run_id = run.id from decided d join run on run.turn_id = d.turn_id where s.slot_no = d.slot_no
     )
     select conv.workspace_id, conv.account_id, conv.id as conversation_id, conv.version, d.sandbox_id, d.turn_id, run.id as run_id, run.epoch,
-      d.refusal, d.lease_ms, d.deadline_ms
-    from decided d join conv on conv.id = d.conversation_id join run on run.turn_id = d.turn_id`);
+      d.refusal, d.lease_ms, d.deadline_ms, turn.surface, (extract(epoch from clock_timestamp() - turn.created_at) * 1000)::float8 as age_ms
+    from decided d join conv on conv.id = d.conversation_id join turn on turn.id = d.turn_id join run on run.turn_id = d.turn_id`);
   const grants = rows.flatMap((row) => (row.refusal === null ? [toGrant(row)] : []));
   const refused = rows.flatMap((row) => (row.refusal === null ? [] : [toRefused({ ...row, refusal: row.refusal })]));
   return { grants, refused };

@@ -5,6 +5,7 @@
  * rule: R6 (FAILED-ENDED is a legal pair)
  */
 import { z } from 'zod';
+import type { Surface } from '../../src/contract/common.ts';
 import type { AccountId, ConversationId, RunId, TurnId, WorkspaceId } from '../../src/kernel/ids.ts';
 import type { AdmissionRefusal, RefusalTexts } from '../models/admission.ts';
 import { type Executor, sql } from '../pool.ts';
@@ -17,6 +18,9 @@ export interface RefusedTurn {
   readonly turnId: TurnId;
   readonly runId: RunId;
   readonly refusal: AdmissionRefusal;
+  readonly surface: Surface;
+  /** Since the question, milliseconds. */
+  readonly ageMs: number;
 }
 
 export const refusedRow = z.object({
@@ -27,6 +31,8 @@ export const refusedRow = z.object({
   turn_id: z.string(),
   run_id: z.string(),
   refusal: z.string(),
+  surface: z.enum(['app', 'slack']),
+  age_ms: z.number(),
 });
 
 export function toRefused(row: z.infer<typeof refusedRow>): RefusedTurn {
@@ -38,6 +44,8 @@ export function toRefused(row: z.infer<typeof refusedRow>): RefusedTurn {
     turnId: row.turn_id as TurnId,
     runId: row.run_id as RunId,
     refusal: row.refusal as AdmissionRefusal,
+    surface: row.surface,
+    ageMs: row.age_ms,
   };
 }
 
@@ -84,12 +92,13 @@ async function refuse(
       update mentor_turn t set status = 'FAILED', ended_at = clock_timestamp(), error_code = l.refusal,
         error_text = ${JSON.stringify(texts)}::json->>l.refusal
       from locked l join conv on conv.id = l.conversation_id where t.id = l.turn_id
-      returning t.id
+      returning t.id, t.surface, t.created_at
     ), run as (
       update agent_run r set state = 'ENDED', ended_at = clock_timestamp() from turn where r.turn_id = turn.id
       returning r.id, r.turn_id
     )
-    select conv.workspace_id, conv.account_id, conv.id as conversation_id, conv.version, l.turn_id, run.id as run_id, l.refusal
-    from locked l join conv on conv.id = l.conversation_id join run on run.turn_id = l.turn_id`);
+    select conv.workspace_id, conv.account_id, conv.id as conversation_id, conv.version, l.turn_id, run.id as run_id, l.refusal,
+      turn.surface, (extract(epoch from clock_timestamp() - turn.created_at) * 1000)::float8 as age_ms
+    from locked l join conv on conv.id = l.conversation_id join turn on turn.id = l.turn_id join run on run.turn_id = l.turn_id`);
   return rows.map(toRefused);
 }

@@ -4,6 +4,7 @@
 import { expect } from 'chai';
 import { reconcileSlots } from '../../db/ledger/slots.ts';
 import { migrationNames } from '../../db/migrate.ts';
+import { isEnvironmentModel } from '../../db/models/environment.ts';
 import { createOpsListener, type HttpListener, type ReadinessPart, requireLoopback } from '../../src/http/index.ts';
 import { silentLog } from '../../src/kernel/log.ts';
 import {
@@ -11,6 +12,7 @@ import {
   createMetrics,
   databasePart,
   drainingPart,
+  environmentModelPart,
   listeningPart,
   type Metrics,
   migrationsPart,
@@ -18,6 +20,7 @@ import {
 } from '../../src/ops/index.ts';
 import { openTestDatabase, useDatabase } from '../support/database.ts';
 import { type Answer, answerOf, useRigs } from '../support/http-rig.ts';
+import { bindModel, SPEC_MODEL } from '../support/models.ts';
 
 describe('the operations listener', () => {
   const database = useDatabase();
@@ -74,6 +77,17 @@ describe('the operations listener', () => {
     draining = true;
     const leaving = await get('/readyz');
     expect([leaving.status, leaving.body.ready, leaving.body.parts.draining.ok]).to.deep.equal([503, false, false]);
+  });
+
+  it('says that a server with other settings was started later, and only then', async () => {
+    const own = { ...SPEC_MODEL, baseUrl: 'https://one.example.com/' };
+    await bindModel(database.db, own);
+    await open([environmentModelPart(() => isEnvironmentModel(database.db, own))]);
+    expect((await get('/readyz')).body.parts['environment-model']).to.deep.equal({ ok: true, why: 'ready', required: false });
+    await bindModel(database.db, { ...own, baseUrl: 'https://two.example.com/' });
+    const { body } = await get('/readyz');
+    expect([body.ready, body.parts['environment-model'].ok]).to.deep.equal([true, false]);
+    expect(body.parts['environment-model'].why).to.match(/other HEPH_LLM_ variables.*restart/);
   });
 
   it('is not ready with a database that is gone, or that lacks a migration', async () => {
