@@ -1,6 +1,8 @@
 /**
  * Owns: the exact words of a failed turn (seed, "How a turn fails"). The only place that holds them.
  */
+import type { RefusalTexts } from '../db/models/admission.ts';
+import { SMALLEST_MODEL } from '../src/contract/limits.ts';
 
 export interface TurnFailure {
   /** Part of the wire: turn.error.code. */
@@ -13,6 +15,8 @@ export interface FailureTexts {
   readonly deadline: TurnFailure;
   readonly error: TurnFailure;
   readonly stalled: TurnFailure;
+  /** Admission refuses the turn; the code is the key. */
+  readonly refusals: RefusalTexts;
 }
 
 /** `assistantName` is HEPH_ASSISTANT_NAME. */
@@ -25,5 +29,21 @@ export function failureTexts(assistantName: string): FailureTexts {
       code: 'STALLED',
       text: `${assistantName}'s AI model stopped responding, so ${assistantName} could not finish this reply. Try again in a moment.`,
     },
+    refusals: refusalTexts(assistantName),
+  };
+}
+
+const count = new Intl.NumberFormat('en');
+
+function refusalTexts(name: string): RefusalTexts {
+  const smallest = `${count.format(SMALLEST_MODEL.contextTokens)} tokens of context and ${count.format(SMALLEST_MODEL.outputTokens)} tokens of output`;
+  return {
+    PERSON_ERASED: `Your personal data is being erased, so ${name} did not start this reply.`,
+    AI_CHOICE: `AI is switched off for you in this workspace, so ${name} did not start this reply. Ask an administrator to switch it on.`,
+    NO_MODEL: `${name} has no AI model that it may use, so it did not start this reply. Ask an administrator to choose one.`,
+    MODEL_TOO_SMALL: `${name}'s AI model is too small: it needs ${smallest}. Ask an administrator to choose a larger one.`,
+    UNPRICED: `${name}'s AI model has no price, so its cost cannot be held against the budget. Ask an administrator to set its price.`,
+    BUDGET: `This month's AI budget is spent, so ${name} did not start this reply. Ask an administrator to raise it, or wait for next month.`,
+    MODEL_PAUSED: `${name}'s AI model is not responding right now, so ${name} did not start this reply. Try again in a few minutes.`,
   };
 }

@@ -7,6 +7,7 @@ import type { LeaseTimes } from '../db/ledger/claim.ts';
 import { findOrCreateMain, findTurn, ownsConversation } from '../db/ledger/conversation.ts';
 import { noteCall } from '../db/ledger/fence.ts';
 import type { TakenBack } from '../db/ledger/reap.ts';
+import type { RefusedTurn } from '../db/ledger/refuse.ts';
 import type { Database } from '../db/pool.ts';
 import type { ContextResponse } from '../src/contract/agent.ts';
 import type { Change } from '../src/contract/changes.ts';
@@ -107,6 +108,7 @@ class Tree implements Actors {
       ...{ db, clock, log, changes, partials, renewals, times, maxFollowUps, texts, active: this.#active, turns: this.#turns },
       capacity: {
         offer: (pull) => this.#claiming && this.#capacity.tell({ type: 'Offer', pull }),
+        judge: (conversationId) => this.#claiming && this.#capacity.tell({ type: 'Judge', conversationId }),
         slotsChanged: () => this.#capacity.tell({ type: 'SlotsChanged' }),
       },
       claiming: () => this.#claiming,
@@ -120,10 +122,10 @@ class Tree implements Actors {
   }
 
   #capacityBehaviour(): CapacityBehaviour {
-    const { db, times } = this.#deps;
+    const { db, log, times, texts } = this.#deps;
     return new CapacityBehaviour({
-      db,
-      times,
+      ...{ db, log, rules: { ...times, refusals: texts.refusals } },
+      refused: (turn) => this.#refused(turn),
       claimSoon: () => this.#capacity.tell({ type: 'Claim' }),
       unsure: (conversationId) => this.#conversations.tellIfActive(conversationId, { type: 'Changed', version: Number.MAX_SAFE_INTEGER }),
       granted: (grant, delivered) => {
@@ -154,6 +156,14 @@ class Tree implements Actors {
     });
   }
 
+  #refused({ workspaceId, accountId, conversationId, version, turnId, surface, ageMs: durationMs }: RefusedTurn): void {
+    this.#turns.turnEnded({ surface, outcome: 'FAILED', queueWaitMs: null, firstOutputMs: null, durationMs });
+    const change = { workspaceId, accountId, conversationId, version, turnIds: [turnId], entryIds: [], sealedRunIds: [], slots: true };
+    this.#deps.changes.publish(change);
+    // Also when its actor is not in memory, and it looks at the rows again: the conversation's next question may be waiting.
+    for (const known of [version, 0]) this.#conversations.tell(conversationId, { type: 'Changed', version: known });
+  }
+
   #takenBack(turn: TakenBack): void {
     const { workspaceId, accountId, conversationId, version, turnId, runId } = turn;
     this.#deps.partials.clear(conversationId, turnId);
@@ -178,7 +188,7 @@ class Tree implements Actors {
       this.#deps.clock.every(this.#deps.sweepMs, () => {
         this.#reaper.tell({ type: 'Sweep' });
         if (!this.#claiming) return;
-        this.#capacity.tell({ type: 'SlotsChanged' });
+        this.#capacity.tell({ type: 'Sweep' });
         this.#sandboxes.tell({ type: 'Sweep' });
       }),
     );

@@ -41,6 +41,46 @@ begin
   return null;
 end $$;
 
+-- FUNCTION turn_admission(uuid, uuid)
+
+CREATE FUNCTION public.turn_admission(the_workspace uuid, the_account uuid) RETURNS json
+    LANGUAGE sql STABLE
+    AS $$
+  with bound as materialized (
+    select m.*, c.api, c.paused_until, c.disabled_at, b.timeout_ms
+    from llm_binding b join llm_model m on m.id = b.model_id join llm_connection c on c.id = m.connection_id
+    where b.purpose = 'conversation' and (b.workspace_id = the_workspace or b.workspace_id is null)
+    order by b.workspace_id is null, b.source
+    limit 1
+  ), purse as materialized (
+    select count(*) > 0 as limited, coalesce(bool_or(p.spent >= p.monthly_limit), false) as spent
+    from (
+      select u.monthly_limit, coalesce((
+        select sum(s.cost) from llm_spend s
+        where s.month = date_trunc('month', clock_timestamp() at time zone 'UTC')::date
+          and (u.workspace_id is null or s.workspace_id = u.workspace_id)), 0) as spent
+      from llm_budget u where u.workspace_id = the_workspace or u.workspace_id is null) p
+  ), judged as (
+    select m.*, case
+      when not exists (select from account a where a.id = the_account and a.erasure_requested_at is null) then 'PERSON_ERASED'
+      when not coalesce((select w.ai_allowed from workspace_member w where w.workspace_id = the_workspace and w.account_id = the_account), false)
+        then 'AI_CHOICE'
+      when m.id is null or m.disabled_at is not null then 'NO_MODEL'
+      when m.context_tokens < 32768 or m.output_tokens < 4096 then 'MODEL_TOO_SMALL'
+      when m.price_kind = 'UNPRICED' and purse.limited then 'UNPRICED'
+      when m.price_kind = 'PRICED' and purse.spent then 'BUDGET'
+      when m.paused_until > clock_timestamp() then 'MODEL_PAUSED'
+      end as refusal
+    from purse left join bound m on true
+  )
+  select case when j.refusal is not null then json_build_object('refusal', j.refusal)
+    else json_build_object('connectionId', j.connection_id, 'modelId', j.id, 'model', j.name, 'api', j.api, 'providerModel', j.provider_model,
+      'contextTokens', j.context_tokens, 'outputTokens', j.output_tokens, 'deadlineMs', j.timeout_ms, 'priceKind', j.price_kind,
+      'inputPrice', j.input_price, 'outputPrice', j.output_price, 'cacheReadPrice', j.cache_read_price, 'cacheWritePrice', j.cache_write_price)
+    end
+  from judged j
+$$;
+
 -- TABLE account
 
 CREATE TABLE public.account (
@@ -160,6 +200,91 @@ CREATE VIEW public.claim_order AS
     row_number() OVER (ORDER BY turn_of_workspace, created_at, id) AS rank
    FROM share s;
 
+-- TABLE llm_binding
+
+CREATE TABLE public.llm_binding (
+    purpose text NOT NULL,
+    workspace_id uuid,
+    source text NOT NULL,
+    model_id uuid NOT NULL,
+    timeout_ms integer NOT NULL,
+    updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT llm_binding_environment CHECK (((source = 'admin'::text) OR (workspace_id IS NULL))),
+    CONSTRAINT llm_binding_purpose_check CHECK ((purpose = 'conversation'::text)),
+    CONSTRAINT llm_binding_source_check CHECK ((source = ANY (ARRAY['environment'::text, 'admin'::text]))),
+    CONSTRAINT llm_binding_timeout_ms_check CHECK (((timeout_ms >= 1) AND (timeout_ms <= 900000)))
+);
+
+-- TABLE llm_budget
+
+CREATE TABLE public.llm_budget (
+    workspace_id uuid,
+    monthly_limit numeric NOT NULL,
+    updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT llm_budget_monthly_limit_check CHECK ((monthly_limit >= (0)::numeric))
+);
+
+-- TABLE llm_connection
+
+CREATE TABLE public.llm_connection (
+    id uuid NOT NULL,
+    name text NOT NULL,
+    api text NOT NULL,
+    base_url text,
+    api_key_sealed bytea,
+    source text NOT NULL,
+    paused_until timestamp with time zone,
+    disabled_at timestamp with time zone,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT llm_connection_api_check CHECK ((api = ANY (ARRAY['openai-completions'::text, 'openai-responses'::text, 'anthropic-messages'::text]))),
+    CONSTRAINT llm_connection_base_url_check CHECK (((char_length(base_url) >= 1) AND (char_length(base_url) <= 2000))),
+    CONSTRAINT llm_connection_built_in CHECK (((base_url IS NULL) = (name = 'demo'::text))),
+    CONSTRAINT llm_connection_environment_key CHECK (((source = 'admin'::text) OR (api_key_sealed IS NULL))),
+    CONSTRAINT llm_connection_name_check CHECK ((name ~ '^[a-z0-9][a-z0-9-]{0,62}$'::text)),
+    CONSTRAINT llm_connection_source CHECK (((source = 'environment'::text) = (name = ANY (ARRAY['environment'::text, 'demo'::text])))),
+    CONSTRAINT llm_connection_source_check CHECK ((source = ANY (ARRAY['environment'::text, 'admin'::text])))
+);
+
+-- TABLE llm_model
+
+CREATE TABLE public.llm_model (
+    id uuid NOT NULL,
+    connection_id uuid NOT NULL,
+    name text NOT NULL,
+    provider_model text NOT NULL,
+    context_tokens integer NOT NULL,
+    output_tokens integer NOT NULL,
+    price_kind text NOT NULL,
+    price_note text,
+    input_price numeric,
+    output_price numeric,
+    cache_read_price numeric,
+    cache_write_price numeric,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT llm_model_cache_read_price_check CHECK ((cache_read_price >= (0)::numeric)),
+    CONSTRAINT llm_model_cache_write_price_check CHECK ((cache_write_price >= (0)::numeric)),
+    CONSTRAINT llm_model_context_tokens_check CHECK ((context_tokens > 0)),
+    CONSTRAINT llm_model_input_price_check CHECK ((input_price >= (0)::numeric)),
+    CONSTRAINT llm_model_name_check CHECK ((name ~ '^[a-z0-9][a-z0-9.-]{0,62}$'::text)),
+    CONSTRAINT llm_model_no_charge CHECK (((price_kind = 'NO_CHARGE'::text) = (price_note IS NOT NULL))),
+    CONSTRAINT llm_model_output_price_check CHECK ((output_price >= (0)::numeric)),
+    CONSTRAINT llm_model_output_tokens_check CHECK ((output_tokens > 0)),
+    CONSTRAINT llm_model_price_kind_check CHECK ((price_kind = ANY (ARRAY['PRICED'::text, 'NO_CHARGE'::text, 'UNPRICED'::text]))),
+    CONSTRAINT llm_model_price_note_check CHECK (((char_length(price_note) >= 1) AND (char_length(price_note) <= 500))),
+    CONSTRAINT llm_model_priced CHECK ((((price_kind = 'PRICED'::text) = ((input_price IS NOT NULL) AND (output_price IS NOT NULL))) AND ((price_kind = 'PRICED'::text) OR (num_nonnulls(input_price, output_price, cache_read_price, cache_write_price) = 0)))),
+    CONSTRAINT llm_model_provider_model_check CHECK (((char_length(provider_model) >= 1) AND (char_length(provider_model) <= 200)))
+);
+
+-- TABLE llm_spend
+
+CREATE TABLE public.llm_spend (
+    month date NOT NULL,
+    workspace_id uuid NOT NULL,
+    cost numeric NOT NULL,
+    CONSTRAINT llm_spend_cost_check CHECK ((cost >= (0)::numeric))
+);
+
 -- TABLE llm_usage_event
 
 CREATE TABLE public.llm_usage_event (
@@ -181,11 +306,21 @@ CREATE TABLE public.llm_usage_event (
     cache_write_tokens bigint,
     opened_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     closed_at timestamp with time zone,
+    connection_id uuid,
+    model_id uuid,
+    price_kind text,
+    input_price numeric,
+    output_price numeric,
+    cache_read_price numeric,
+    cache_write_price numeric,
+    cost numeric,
     CONSTRAINT llm_usage_event_cache_read_tokens_check CHECK ((cache_read_tokens >= 0)),
     CONSTRAINT llm_usage_event_cache_write_tokens_check CHECK ((cache_write_tokens >= 0)),
     CONSTRAINT llm_usage_event_closed CHECK (((state = 'CLOSED'::text) = ((closed_at IS NOT NULL) AND (outcome IS NOT NULL)))),
+    CONSTRAINT llm_usage_event_cost_check CHECK ((cost >= (0)::numeric)),
     CONSTRAINT llm_usage_event_input_tokens_check CHECK ((input_tokens >= 0)),
     CONSTRAINT llm_usage_event_output_tokens_check CHECK ((output_tokens >= 0)),
+    CONSTRAINT llm_usage_event_price_kind_check CHECK ((price_kind = ANY (ARRAY['PRICED'::text, 'NO_CHARGE'::text, 'UNPRICED'::text]))),
     CONSTRAINT llm_usage_event_state_check CHECK ((state = ANY (ARRAY['OPEN'::text, 'CLOSED'::text])))
 );
 
@@ -286,6 +421,7 @@ CREATE TABLE public.workspace_member (
     active boolean DEFAULT true NOT NULL,
     visible boolean DEFAULT true NOT NULL,
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    ai_allowed boolean DEFAULT true NOT NULL,
     CONSTRAINT workspace_member_role_check CHECK ((role = ANY (ARRAY['member'::text, 'admin'::text, 'operator'::text])))
 );
 
@@ -298,6 +434,31 @@ ALTER TABLE ONLY public.account
 
 ALTER TABLE ONLY public.agent_run
     ADD CONSTRAINT agent_run_pkey PRIMARY KEY (id);
+
+-- CONSTRAINT llm_connection llm_connection_name_key
+
+ALTER TABLE ONLY public.llm_connection
+    ADD CONSTRAINT llm_connection_name_key UNIQUE (name);
+
+-- CONSTRAINT llm_connection llm_connection_pkey
+
+ALTER TABLE ONLY public.llm_connection
+    ADD CONSTRAINT llm_connection_pkey PRIMARY KEY (id);
+
+-- CONSTRAINT llm_model llm_model_name_key
+
+ALTER TABLE ONLY public.llm_model
+    ADD CONSTRAINT llm_model_name_key UNIQUE (name);
+
+-- CONSTRAINT llm_model llm_model_pkey
+
+ALTER TABLE ONLY public.llm_model
+    ADD CONSTRAINT llm_model_pkey PRIMARY KEY (id);
+
+-- CONSTRAINT llm_spend llm_spend_pkey
+
+ALTER TABLE ONLY public.llm_spend
+    ADD CONSTRAINT llm_spend_pkey PRIMARY KEY (month, workspace_id);
 
 -- CONSTRAINT llm_usage_event llm_usage_event_pkey
 
@@ -353,6 +514,16 @@ ALTER TABLE ONLY public.agent_run
 
 ALTER TABLE ONLY public.agent_run
     ADD CONSTRAINT ux_agent_run_workspace UNIQUE (id, workspace_id);
+
+-- CONSTRAINT llm_binding ux_llm_binding
+
+ALTER TABLE ONLY public.llm_binding
+    ADD CONSTRAINT ux_llm_binding UNIQUE NULLS NOT DISTINCT (purpose, workspace_id, source);
+
+-- CONSTRAINT llm_budget ux_llm_budget
+
+ALTER TABLE ONLY public.llm_budget
+    ADD CONSTRAINT ux_llm_budget UNIQUE NULLS NOT DISTINCT (workspace_id);
 
 -- CONSTRAINT mentor_conversation ux_mentor_conversation_workspace
 
@@ -421,6 +592,10 @@ CREATE INDEX ix_llm_usage_event_open ON public.llm_usage_event USING btree (open
 
 CREATE INDEX ix_llm_usage_event_turn ON public.llm_usage_event USING btree (turn_id);
 
+-- INDEX ix_llm_usage_event_unknown_cost
+
+CREATE INDEX ix_llm_usage_event_unknown_cost ON public.llm_usage_event USING btree (opened_at) WHERE ((state = 'CLOSED'::text) AND (cost IS NULL));
+
 -- INDEX ix_mentor_conversation_parent
 
 CREATE INDEX ix_mentor_conversation_parent ON public.mentor_conversation USING btree (parent_conversation_id) WHERE (parent_conversation_id IS NOT NULL);
@@ -479,6 +654,31 @@ ALTER TABLE ONLY public.agent_run
 
 ALTER TABLE ONLY public.agent_run
     ADD CONSTRAINT agent_run_turn_fk FOREIGN KEY (turn_id, workspace_id) REFERENCES public.mentor_turn(id, workspace_id);
+
+-- FK CONSTRAINT llm_binding llm_binding_model_id_fkey
+
+ALTER TABLE ONLY public.llm_binding
+    ADD CONSTRAINT llm_binding_model_id_fkey FOREIGN KEY (model_id) REFERENCES public.llm_model(id);
+
+-- FK CONSTRAINT llm_binding llm_binding_workspace_id_fkey
+
+ALTER TABLE ONLY public.llm_binding
+    ADD CONSTRAINT llm_binding_workspace_id_fkey FOREIGN KEY (workspace_id) REFERENCES public.workspace(id);
+
+-- FK CONSTRAINT llm_budget llm_budget_workspace_id_fkey
+
+ALTER TABLE ONLY public.llm_budget
+    ADD CONSTRAINT llm_budget_workspace_id_fkey FOREIGN KEY (workspace_id) REFERENCES public.workspace(id);
+
+-- FK CONSTRAINT llm_model llm_model_connection_id_fkey
+
+ALTER TABLE ONLY public.llm_model
+    ADD CONSTRAINT llm_model_connection_id_fkey FOREIGN KEY (connection_id) REFERENCES public.llm_connection(id);
+
+-- FK CONSTRAINT llm_spend llm_spend_workspace_id_fkey
+
+ALTER TABLE ONLY public.llm_spend
+    ADD CONSTRAINT llm_spend_workspace_id_fkey FOREIGN KEY (workspace_id) REFERENCES public.workspace(id);
 
 -- FK CONSTRAINT llm_usage_event llm_usage_event_workspace_id_fkey
 

@@ -6,6 +6,7 @@ import path from 'node:path';
 import { LLM_APIS, type LlmApi } from './contract/agent.ts';
 import { SMALLEST_MODEL } from './contract/limits.ts';
 import type { LogLevel } from './kernel/log.ts';
+import { SECRET_KEY_BYTES } from './kernel/secret-box.ts';
 
 export interface ProviderConfig {
   readonly api: LlmApi;
@@ -14,6 +15,8 @@ export interface ProviderConfig {
   readonly model: string;
   readonly contextTokens: number;
   readonly outputTokens: number;
+  /** Prices per million tokens, decimals; null: nothing is charged. */
+  readonly price: { readonly input: string; readonly output: string } | null;
 }
 
 export interface Config {
@@ -32,6 +35,10 @@ export interface Config {
   readonly logLevel: LogLevel;
   /** null: the built-in demo model. */
   readonly provider: ProviderConfig | null;
+  /** Connections that an admin adds may lead to this machine and to private networks. */
+  readonly llmAllowPrivate: boolean;
+  /** Seal the keys of connections, 32 bytes each: `current` seals and opens, `old` only opens. */
+  readonly secretKeys: { readonly current: Buffer | null; readonly old: Buffer | null };
   readonly capacityTurns: number;
   readonly leaseTtlMs: number;
   readonly maxFollowUps: number;
@@ -105,6 +112,13 @@ class Reader {
     return ms;
   }
 
+  /** A price, written as a decimal; the text is kept, so that nothing is rounded. */
+  decimal(name: string): string | null {
+    const value = this.raw(name);
+    if (value !== null && !/^\d{1,9}(\.\d{1,9})?$/.test(value)) this.bad(name, value, 'a decimal such as 0.25');
+    return value;
+  }
+
   boolean(name: string, fallback: boolean): boolean {
     const value = this.raw(name);
     if (value === null) return fallback;
@@ -132,6 +146,18 @@ class Reader {
     return url;
   }
 
+  /** 32 bytes in Base64. What is wrong with it is told without it. */
+  secretKey(name: string): Buffer | null {
+    const value = this.raw(name);
+    if (value === null) return null;
+    const bytes = Buffer.from(value, 'base64');
+    if (bytes.length !== SECRET_KEY_BYTES) {
+      const how = 'for example what `openssl rand -base64 32` prints';
+      this.problems.push(`${name} must hold ${SECRET_KEY_BYTES} random bytes in Base64, ${how}. It holds ${bytes.length}.`);
+    }
+    return bytes;
+  }
+
   bad(name: string, value: string, allowed: string): void {
     this.problems.push(`${name} is "${value}"; allowed: ${allowed}.`);
   }
@@ -144,6 +170,7 @@ function readProvider(read: Reader): ProviderConfig | null {
   const model = read.raw('HEPH_LLM_MODEL');
   const contextTokens = read.integer('HEPH_LLM_CONTEXT_TOKENS', 128_000, [SMALLEST_MODEL.contextTokens, 10_000_000]);
   const outputTokens = read.integer('HEPH_LLM_OUTPUT_TOKENS', 8_192, [SMALLEST_MODEL.outputTokens, 1_000_000]);
+  const price = readPrice(read);
   if (api === null && baseUrl === null && apiKey === null && model === null) return null;
   const missing = Object.entries({ HEPH_LLM_API: api, HEPH_LLM_BASE_URL: baseUrl, HEPH_LLM_MODEL: model }).filter(
     ([, value]) => value === null,
@@ -156,7 +183,18 @@ function readProvider(read: Reader): ProviderConfig | null {
   }
   if (baseUrl?.search || baseUrl?.hash) read.bad('HEPH_LLM_BASE_URL', baseUrl.origin, 'a URL without a query and without a fragment');
   if (!baseUrl || api === null || model === null) return null;
-  return { api: api as LlmApi, baseUrl, apiKey, model, contextTokens, outputTokens };
+  return { api: api as LlmApi, baseUrl, apiKey, model, contextTokens, outputTokens, price };
+}
+
+function readPrice(read: Reader): ProviderConfig['price'] {
+  const input = read.decimal('HEPH_LLM_INPUT_PRICE');
+  const output = read.decimal('HEPH_LLM_OUTPUT_PRICE');
+  if (input !== null && output !== null) return { input, output };
+  if (input !== output) {
+    const [set, missing] = input === null ? ['OUTPUT', 'INPUT'] : ['INPUT', 'OUTPUT'];
+    read.problems.push(`HEPH_LLM_${set}_PRICE is set and HEPH_LLM_${missing}_PRICE is not. Set both (per million tokens), or neither.`);
+  }
+  return null;
 }
 
 function isLoopback(host: string): boolean {
@@ -193,6 +231,8 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>, cw
     timeZone: readTimeZone(read),
     logLevel: read.choice('HEPH_LOG_LEVEL', 'info', ['trace', 'debug', 'info', 'warn', 'error', 'silent']),
     provider: readProvider(read),
+    llmAllowPrivate: read.boolean('HEPH_LLM_ALLOW_PRIVATE', false),
+    secretKeys: { current: read.secretKey('HEPH_SECRET_KEY'), old: read.secretKey('HEPH_SECRET_KEY_OLD') },
     capacityTurns,
     leaseTtlMs: read.durationMs('HEPH_AGENT_CAPACITY_TURN_LEASE_TTL', '60s', ['1s', '15m']),
     maxFollowUps: read.integer('HEPH_MENTOR_TURN_MAX_FOLLOW_UPS', 10, [1, 500]),

@@ -1,7 +1,9 @@
 /**
  * The entry: the command line, signals, and words for the person at the keyboard. `server.ts` puts the parts together.
  */
+import { text } from 'node:stream/consumers';
 import { EmbeddedPostgresError } from '../db/embedded/index.ts';
+import { adminHelp, isAdminCommand, runAdminCommand } from './cli/run.ts';
 import { type Config, ConfigError, environment, readConfig } from './config.ts';
 import { StartError } from './database.ts';
 import { createLog, errorKind, type Log } from './kernel/log.ts';
@@ -12,6 +14,9 @@ const HELP = `Heph: a conversation runtime.
   heph            start the server (the same as npm start)
   heph help       this page
 
+With a server running on this machine:
+
+${adminHelp()}
 Settings come from the environment; README.md lists them. A bad value is refused at start with what is allowed.
 `;
 
@@ -22,7 +27,8 @@ async function main(args: readonly string[]): Promise<number> {
     process.stdout.write(HELP);
     return 0;
   }
-  if (command !== 'start' || args.length > 1) {
+  const isAdmin = isAdminCommand(args);
+  if (!isAdmin && (command !== 'start' || args.length > 1)) {
     process.stderr.write(`There is no command "${args.join(' ')}".\n\n${HELP}`);
     return 2;
   }
@@ -34,7 +40,17 @@ async function main(args: readonly string[]): Promise<number> {
     process.stderr.write(`Heph cannot start with these settings:\n${error.problems.map((problem) => `  - ${problem}\n`).join('')}`);
     return 2;
   }
-  return serve(config, createLog(config.logLevel));
+  return isAdmin ? administer(args, config) : serve(config, createLog(config.logLevel));
+}
+
+function administer(args: readonly string[], { bindHost, opsPort }: Config): Promise<number> {
+  const host = bindHost.includes(':') ? `[${bindHost}]` : bindHost;
+  return runAdminCommand(args, {
+    opsUrl: `http://${host}:${opsPort}`,
+    readInput: () => text(process.stdin),
+    out: (said) => void process.stdout.write(said),
+    err: (said) => void process.stderr.write(said),
+  });
 }
 
 async function serve(config: Config, log: Log): Promise<number> {

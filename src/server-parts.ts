@@ -8,17 +8,29 @@ import type { Middleware } from 'koa';
 import type { Actors, Attempt, Runtime, SandboxHost } from '../actors/index.ts';
 import { countSlots } from '../db/ledger/slots.ts';
 import { migrationNames } from '../db/migrate.ts';
+import { type EnvironmentModel, isEnvironmentModel } from '../db/models/environment.ts';
 import type { Database } from '../db/pool.ts';
 import { LocalSandboxHost } from '../sandbox-runner/host/local.ts';
 import type { Config } from './config.ts';
 import type { OpenedDatabase } from './database.ts';
-import { createGateway, createProvider, type Gateway, type ModelConfig, type Provider } from './gateway/index.ts';
+import { checkBaseUrl, createGateway, DEMO, type Gateway, Providers } from './gateway/index.ts';
 import type { ReadinessPart, SessionFacts } from './http/index.ts';
 import { systemClock } from './kernel/clock.ts';
 import { RuntimeFault } from './kernel/faults.ts';
 import type { Log } from './kernel/log.ts';
+import { SecretBox } from './kernel/secret-box.ts';
 import type { Live } from './live/index.ts';
-import { capacityPart, databasePart, drainingPart, type GaugeSources, listeningPart, migrationsPart, notePart } from './ops/index.ts';
+import { ModelAdmin } from './models/admin.ts';
+import {
+  capacityPart,
+  databasePart,
+  drainingPart,
+  environmentModelPart,
+  type GaugeSources,
+  listeningPart,
+  migrationsPart,
+  notePart,
+} from './ops/index.ts';
 
 /** Folder of the built page. */
 export const PAGE_FOLDER = fileURLToPath(new URL('../dist/web', import.meta.url));
@@ -68,22 +80,33 @@ export function localHost(config: Config, log: Log, gateway: string): SandboxHos
   });
 }
 
-export function openGateway(parts: {
-  config: Config;
-  log: Log;
-  db: Database;
-  provider: Provider | undefined;
-  model: ModelConfig;
-}): Gateway {
-  const { config, log, db, model } = parts;
+/** The rows that this server's settings stand for. */
+export function environmentModel({ provider, turnDeadlineMs: timeoutMs }: Config): EnvironmentModel {
+  if (provider === null) {
+    return { name: 'demo', baseUrl: null, ...DEMO, timeoutMs, price: { kind: 'NO_CHARGE', note: 'the built-in demo model' } };
+  }
+  const { api, baseUrl, model: providerModel, contextTokens, outputTokens, price } = provider;
+  return {
+    ...{ name: 'environment', api, baseUrl: baseUrl.toString(), providerModel, contextTokens, outputTokens, timeoutMs },
+    price: price === null ? { kind: 'NO_CHARGE', note: 'set by the environment' } : { kind: 'PRICED', ...price },
+  };
+}
+
+export function openGateway({ config, log, db }: { config: Config; log: Log; db: Database }): Gateway {
   const bounds = {
     firstByteTimeoutMs: config.modelFirstByteMs,
     idleTimeoutMs: config.modelIdleMs,
     noContentTimeoutMs: config.modelNoContentMs,
   };
-  const provider = parts.provider ?? createProvider(model, bounds, systemClock);
+  const { provider: environment, llmAllowPrivate: allowPrivate, secretKeys } = config;
+  const shared = { db, log, bounds, clock: systemClock };
+  const providers = new Providers({ ...shared, environment, addressRules: { allowPrivate }, secrets: new SecretBox(secretKeys) });
   const callBounds = { ...CALL_BOUNDS, unverifiedMaxMs: config.leaseTtlMs };
-  return createGateway({ db, provider, clock: systemClock, log, bounds, callBounds });
+  return createGateway({ ...shared, providers, callBounds });
+}
+
+export function modelAdmin({ secretKeys, llmAllowPrivate: allowPrivate }: Config, db: Database): ModelAdmin {
+  return new ModelAdmin({ db, secrets: new SecretBox(secretKeys), checkBaseUrl: (text) => checkBaseUrl(text, { allowPrivate }) });
 }
 
 /** The agent listener knows the attempt that calls; the gateway asks for its sandbox. */
@@ -97,7 +120,6 @@ export function gatewayMiddleware(gateway: Gateway): Middleware {
 export function sessionFacts(config: Config): SessionFacts {
   return {
     assistantName: config.assistantName,
-    demoModel: () => config.provider === null,
     warnings: () => (config.sandboxAllowUnisolated ? [UNISOLATED_WARNING] : []),
     maxFollowUps: config.maxFollowUps,
   };
@@ -119,6 +141,7 @@ export function readinessParts({ config, opened, live, state }: ReadinessDeps): 
     drainingPart(() => state.draining),
     listeningPart(() => live.listening()),
     capacityPart(db, config.capacityTurns),
+    environmentModelPart(() => isEnvironmentModel(db, environmentModel(config))),
     notePart('host-lock', () => ({
       warning: hostLock.held ? null : 'The session lock was lost and is being taken again. Another server may take this one for dead.',
       why: 'held',

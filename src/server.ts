@@ -3,29 +3,34 @@
  */
 import { type Actors, createActors, failureTexts, type SandboxHost } from '../actors/index.ts';
 import { reconcileSlots } from '../db/ledger/slots.ts';
+import { writeEnvironmentModel } from '../db/models/environment.ts';
 import { localMember } from '../db/web/local-member.ts';
 import type { Config } from './config.ts';
 import { buildContext } from './context/build.ts';
 import { LIMITS } from './contract/limits.ts';
 import { type OpenedDatabase, openServerDatabase } from './database.ts';
-import { agentModelOf, type Gateway, type ModelConfig, type Provider } from './gateway/index.ts';
+import type { Gateway } from './gateway/index.ts';
 import {
   createAgentListener,
   createOpsListener,
   createWebListener,
   type HttpListener,
   localAuthenticator,
-  requireLoopback,
+  requireLocalAdmin,
 } from './http/index.ts';
 import { systemClock } from './kernel/clock.ts';
 import type { AccountId } from './kernel/ids.ts';
 import type { Log } from './kernel/log.ts';
+import { SecretBox } from './kernel/secret-box.ts';
 import { createLive, type Live } from './live/index.ts';
+import { rotateKeys } from './models/admin.ts';
 import { createMetrics, type Metrics } from './ops/index.ts';
 import {
+  environmentModel,
   gatewayMiddleware,
   gaugeSources,
   localHost,
+  modelAdmin,
   openGateway,
   PAGE_FOLDER,
   RuntimeDoor,
@@ -37,8 +42,6 @@ import {
 export interface ServerHooks {
   /** Instead of local processes; `gateway` is the agent listener's address. */
   readonly sandboxHost?: (gateway: string) => SandboxHost;
-  /** Instead of the configured provider. */
-  readonly provider?: Provider;
 }
 
 export interface RunningServer {
@@ -58,6 +61,8 @@ export async function startServer(config: Config, log: Log, hooks: ServerHooks =
   const opened = await openServerDatabase(config, log);
   try {
     await reconcileSlots(opened.db, config.capacityTurns);
+    await writeEnvironmentModel(opened.db, environmentModel(config));
+    await rotateKeys({ db: opened.db, secrets: new SecretBox(config.secretKeys), log });
     return await assemble({ config, log, opened, hooks });
   } catch (error) {
     await opened.close();
@@ -79,8 +84,7 @@ interface Parts {
 async function assemble({ config, log, opened, hooks }: Parts): Promise<RunningServer> {
   const { db, url } = opened;
   const member = await localMember(db, { displayName: config.accountName, timeZone: config.timeZone });
-  const model: ModelConfig = config.provider ?? 'demo';
-  const gateway = openGateway({ config, log, db, provider: hooks.provider, model });
+  const gateway = openGateway({ config, log, db });
   const door = new RuntimeDoor();
   const metrics = createMetrics();
   const live = createLive({
@@ -111,14 +115,15 @@ async function assemble({ config, log, opened, hooks }: Parts): Promise<RunningS
       changes: live.changes,
       partials: live.partials,
     },
-    buildContext: (runId) => buildContext(db, runId, { assistantName: config.assistantName, model: agentModelOf(model) }),
+    buildContext: (runId) => buildContext(db, runId, { assistantName: config.assistantName }),
     host: opened.host,
     texts: failureTexts(config.assistantName),
-    times: { leaseTtlMs: config.leaseTtlMs, deadlineMs: config.turnDeadlineMs, graceMs: LIMITS.stopGraceMs },
+    times: { leaseTtlMs: config.leaseTtlMs, graceMs: LIMITS.stopGraceMs },
     ...{ maxFollowUps: config.maxFollowUps, sandboxesMax: config.sandboxesMax, sandboxIdleMs: config.sandboxIdleMs, sweepMs: SWEEP_MS },
   });
   door.actors = actors;
   metrics.watch(gaugeSources({ db, actors, sandboxHost, live, gateway }));
+  gateway.start();
   live.changes.onChange((change) => gateway.seal(change.sealedRunIds));
   live.changes.onRemoteChange((change) => actors.changed(change));
   const state: ServerState = { draining: false, started: false };
@@ -168,7 +173,8 @@ function doorsForPeople({ config, log, opened, actors, live, metrics, state, acc
     started: () => state.started,
     metrics,
     actors: () => actors.views(),
-    adminGuard: requireLoopback,
+    models: modelAdmin(config, db),
+    adminGuard: requireLocalAdmin,
     connectionsMax: CONNECTIONS_MAX,
     log,
   });

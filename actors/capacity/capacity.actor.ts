@@ -2,60 +2,80 @@
  * Owns: the CapacityActor, one per server: the only caller of the claim statement. It gathers the offers of this server (a parked pull whose
  * conversation has a claimable turn) and claims for all of them at once, whenever an offer arrives or a slot may have come free.
  * A grant answers its pull here, so that a full mailbox cannot keep a claim from its sandbox.
+ * It also ends turns that are not admitted and for which no sandbox or no slot is there: a person is told at once.
  * rule: R4 (the statement takes slot rows; this actor only decides when to ask)
  * Does not own: which pulls are parked (ConversationActor), which turn goes first (the view claim_order).
  */
-import { claimTurns, type Grant, type LeaseTimes } from '../../db/ledger/claim.ts';
+import { type ClaimRules, claimTurns, type Grant } from '../../db/ledger/claim.ts';
+import { type RefusedTurn, refuseOldest, refuseTurns } from '../../db/ledger/refuse.ts';
 import type { Database } from '../../db/pool.ts';
 import type { ConversationId } from '../../src/kernel/ids.ts';
-import { freshRun, type ParkedPull } from '../conversation/pulls.ts';
+import type { Log } from '../../src/kernel/log.ts';
+import { type ParkedPull, toRun } from '../conversation/pulls.ts';
 import type { Behaviour } from '../kernel/index.ts';
 
 export type CapacityCommand =
   | { readonly type: 'Offer'; readonly pull: ParkedPull }
+  /** A conversation has a claimable turn and no pull here. */
+  | { readonly type: 'Judge'; readonly conversationId: ConversationId }
   /** Ask the database for all offers. Told to itself after an offer, so that offers which arrive together share one statement. */
   | { readonly type: 'Claim' }
-  | { readonly type: 'SlotsChanged' };
+  | { readonly type: 'SlotsChanged' }
+  /** What made a waiting turn refusable may have come after it: a budget that is spent, a model that was taken away. */
+  | { readonly type: 'Sweep' };
 
 /** The pulls that wait for a claimable turn, one per conversation, oldest first. */
 export type Offers = Map<ConversationId, ParkedPull>;
 
 export interface CapacityState {
   readonly offers: Offers;
+  /** Conversations with a new claimable turn that nobody has judged yet. */
+  readonly unjudged: Set<ConversationId>;
   claimIsQueued: boolean;
 }
 
 export interface CapacityDeps {
   readonly db: Database;
-  readonly times: LeaseTimes;
+  readonly log: Log;
+  readonly rules: ClaimRules;
   /** Sends `Claim` to this actor; false when it was refused. */
   claimSoon(): boolean;
   /** Tells the conversation's actor and publishes. `delivered`: the pull was still open and has been answered. */
   granted(grant: Grant, delivered: boolean): void;
+  /** The turn has ended. Tells the conversation's actor and publishes. */
+  refused(turn: RefusedTurn): void;
   /** The outcome of a claim is unknown: the conversation's actor reads its rows again and finds what was granted. */
   unsure(conversationId: ConversationId): void;
 }
 
 /** Offers in one statement; the rest follows in the next one. */
 const CLAIM_BATCH_MAX = 200;
+/** Turns that one sweep judges. */
+const SWEEP_MAX = 200;
 
 export class CapacityBehaviour implements Behaviour<CapacityState, CapacityCommand, undefined> {
   readonly #deps: CapacityDeps;
   /** Survives a crash of one command (the database was away): the pulls are still parked. */
   readonly #offers: Offers = new Map();
+  readonly #unjudged = new Set<ConversationId>();
 
   constructor(deps: CapacityDeps) {
     this.#deps = deps;
   }
 
   async load(): Promise<CapacityState> {
-    return { offers: this.#offers, claimIsQueued: false };
+    return { offers: this.#offers, unjudged: this.#unjudged, claimIsQueued: false };
   }
 
   async handle(state: CapacityState, command: CapacityCommand): Promise<{ state: CapacityState; reply: undefined }> {
     switch (command.type) {
       case 'Offer':
+        if (!state.offers.has(command.pull.sandbox.conversationId)) state.unjudged.add(command.pull.sandbox.conversationId);
         state.offers.set(command.pull.sandbox.conversationId, command.pull);
+        this.#claimSoon(state);
+        break;
+      case 'Judge':
+        state.unjudged.add(command.conversationId);
         this.#claimSoon(state);
         break;
       case 'SlotsChanged':
@@ -64,13 +84,18 @@ export class CapacityBehaviour implements Behaviour<CapacityState, CapacityComma
       case 'Claim':
         state.claimIsQueued = false;
         await this.#claim(state.offers);
+        await this.#judge(state);
+        break;
+      case 'Sweep':
+        this.#tellRefused(state, await refuseOldest(this.#deps.db, SWEEP_MAX, this.#deps.rules.refusals));
+        this.#claimSoon(state);
         break;
     }
     return { state, reply: undefined };
   }
 
   #claimSoon(state: CapacityState): void {
-    if (state.claimIsQueued || state.offers.size === 0) return;
+    if (state.claimIsQueued || (state.offers.size === 0 && state.unjudged.size === 0)) return;
     state.claimIsQueued = this.#deps.claimSoon();
   }
 
@@ -84,16 +109,38 @@ export class CapacityBehaviour implements Behaviour<CapacityState, CapacityComma
   }
 
   async #claimFor(offers: Offers, pulls: readonly ParkedPull[]): Promise<void> {
-    const { db, times, granted, unsure } = this.#deps;
+    const { db, rules, granted, unsure } = this.#deps;
     const batch = pulls.map(({ sandbox: { conversationId, sandboxId } }) => ({ conversationId, sandboxId }));
-    const grants = await claimTurns(db, batch, times).catch((error: unknown) => {
+    const { grants, refused } = await claimTurns(db, batch, rules).catch((error: unknown) => {
       for (const { conversationId } of batch) unsure(conversationId);
       throw error;
     });
     for (const grant of grants) {
       const pull = offers.get(grant.conversationId);
       offers.delete(grant.conversationId);
-      granted(grant, pull?.answer(freshRun(grant, times)) ?? false);
+      this.#unjudged.delete(grant.conversationId);
+      granted(grant, pull?.answer(toRun(grant, grant)) ?? false);
+    }
+    this.#tellRefused({ offers, unjudged: this.#unjudged }, refused);
+  }
+
+  /** What no claim has judged: no sandbox pulls for it, or no slot is free. */
+  async #judge(state: CapacityState): Promise<void> {
+    if (state.unjudged.size === 0) return;
+    const batch = [...state.unjudged].slice(0, CLAIM_BATCH_MAX);
+    this.#tellRefused(state, await refuseTurns(this.#deps.db, batch, this.#deps.rules.refusals));
+    for (const conversationId of batch) state.unjudged.delete(conversationId);
+    if (state.unjudged.size > 0) this.#claimSoon(state);
+  }
+
+  /** The offer of a refused turn is gone with it: the conversation's actor offers its pull again for the next one. */
+  #tellRefused({ offers, unjudged }: Pick<CapacityState, 'offers' | 'unjudged'>, refused: readonly RefusedTurn[]): void {
+    const { log, refused: tell } = this.#deps;
+    for (const turn of refused) {
+      offers.delete(turn.conversationId);
+      unjudged.delete(turn.conversationId);
+      log.info('turn refused', { turnId: turn.turnId, runId: turn.runId, code: turn.refusal });
+      tell(turn);
     }
   }
 }

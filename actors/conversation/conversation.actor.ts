@@ -93,7 +93,10 @@ export class ConversationBehaviour implements Behaviour<ConversationState, Conve
     if (!isClaimable(state.rows)) {
       if (pull) this.#deps.sandboxes.idle();
     } else if (pull) this.#deps.capacity.offer(pull);
-    else this.#deps.sandboxes.wanted(state.rows.id);
+    else {
+      this.#deps.capacity.judge(state.rows.id);
+      this.#deps.sandboxes.wanted(state.rows.id);
+    }
   }
 
   async #park(state: ConversationState, pull: ParkedPull): Promise<ConversationReply> {

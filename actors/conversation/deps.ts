@@ -29,6 +29,8 @@ export interface ConversationDeps {
   readonly capacity: {
     /** This pull waits and its conversation has a claimable turn. */
     offer(pull: ParkedPull): void;
+    /** No pull is parked here for the conversation's claimable turn: it ends now if it is not admitted. */
+    judge(conversationId: ConversationId): void;
     /** A slot of the installation may have come free. */
     slotsChanged(): void;
   };

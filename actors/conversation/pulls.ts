@@ -3,7 +3,6 @@
  * Does not own: which turn it gets (the CapacityActor's statement decides).
  * Whoever holds a pull asks whether it is open: a closed one is forgotten when it is next looked at, nobody has to say that it closed.
  */
-import { type LeaseTimes, leaseMs } from '../../db/ledger/claim.ts';
 import type { ClaimTimes } from '../../db/ledger/fence.ts';
 import type { AgentRun } from '../../src/contract/agent.ts';
 import { LIMITS } from '../../src/contract/limits.ts';
@@ -55,9 +54,4 @@ export function openPull(parked: Map<SandboxId, ParkedPull>): ParkedPull | null 
 export function toRun(claim: { readonly runId: RunId; readonly epoch: number }, left: ClaimTimes): AgentRun {
   const { leaseTtlMs, deadlineMs } = left;
   return { id: claim.runId, kind: 'TURN', epoch: claim.epoch, leaseTtlMs, renewEveryMs: LIMITS.renewEveryMs, deadlineMs };
-}
-
-/** The same of a claim that was made just now. */
-export function freshRun(claim: { readonly runId: RunId; readonly epoch: number }, times: LeaseTimes): AgentRun {
-  return toRun(claim, { leaseTtlMs: leaseMs(times), deadlineMs: times.deadlineMs });
 }

@@ -6,6 +6,7 @@
 import { violates } from '../../db/faults.ts';
 import { type ConversationRows, findTurn } from '../../db/ledger/conversation.ts';
 import { endTurn as endTurnStatement } from '../../db/ledger/end-turn.ts';
+import type { ClaimTimes } from '../../db/ledger/fence.ts';
 import { handOnRun } from '../../db/ledger/hand-on.ts';
 import { stopTurn as stopTurnStatement } from '../../db/ledger/stop.ts';
 import { submitQuestion as submitStatement } from '../../db/ledger/submit.ts';
@@ -19,7 +20,7 @@ import type { EndRunReply, EndTurnReply } from './commands.ts';
 import { evolve, leasedBy, mayStartAtOnce, turnPhase } from './decide.ts';
 import type { ConversationDeps } from './deps.ts';
 import { deriveEntries, hasAnswer } from './pi-entries.ts';
-import { freshRun, openPull, type ParkedPull } from './pulls.ts';
+import { openPull, type ParkedPull, toRun } from './pulls.ts';
 import type { ConversationState } from './state.ts';
 
 /** What one command works with: the actor's state and a way to read its rows again. */
@@ -77,8 +78,8 @@ export function submitQuestion(session: Session, input: QuestionInput): Promise<
         const claimedBy = result.claimed ? sandboxId : null;
         const { version } = result;
         state.rows = evolve(rows, { type: 'submitted', version, turnId: ids.turnId, requestId, runId: ids.runId, claimedBy });
-        publish(session, rows, { version, turnIds: [ids.turnId], entryIds: [ids.entryId], slots: result.claimed });
-        if (pull && result.claimed) await deliver(session, pull, ids.runId);
+        publish(session, rows, { version, turnIds: [ids.turnId], entryIds: [ids.entryId], slots: result.claimed !== null });
+        if (pull && result.claimed) await deliver(session, pull, { runId: ids.runId, ...result.claimed });
         return { kind: 'accepted', turnId: ids.turnId, entryId: ids.entryId };
       }
     }
@@ -86,9 +87,10 @@ export function submitQuestion(session: Session, input: QuestionInput): Promise<
 }
 
 /** The claim of a submit goes to the pull that it was made for, unless that was closed meanwhile. */
-async function deliver(session: Session, pull: ParkedPull, runId: RunId): Promise<void> {
+async function deliver(session: Session, pull: ParkedPull, claim: ClaimTimes & { readonly runId: RunId }): Promise<void> {
   const { deps } = session;
-  if (pull.answer(freshRun({ runId, epoch: 1 }, deps.times)) || deps.claiming()) return; // else its sandbox pulls again and gets it
+  const { runId } = claim;
+  if (pull.answer(toRun({ runId, epoch: 1 }, claim)) || deps.claiming()) return; // else its sandbox pulls again and gets it
   await handBack(session, { sandbox: pull.sandbox, runId, epoch: 1 });
 }
 

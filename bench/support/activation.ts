@@ -23,7 +23,7 @@ export function conversationActors(
   db: Database,
   actorsMax: number,
 ): ActorKind<ConversationCommand, ConversationReply> & { close(): Promise<boolean> } {
-  const times = { leaseTtlMs: 60_000, deadlineMs: 300_000, graceMs: 30_000 };
+  const times = { leaseTtlMs: 60_000, graceMs: 30_000 };
   const nothing = (): void => {};
   const system = new ActorSystem({ clock: systemClock, log: silentLog });
   const behaviour = new ConversationBehaviour({
@@ -33,7 +33,7 @@ export function conversationActors(
     changes: { publish: nothing },
     turns: { turnEnded: nothing, attemptTakenBack: nothing, fencingRejected: nothing },
     partials: { publish: () => 'ok', clear: nothing },
-    capacity: { offer: nothing, slotsChanged: nothing },
+    capacity: { offer: nothing, judge: nothing, slotsChanged: nothing },
     sandboxes: { wanted: nothing, idle: nothing },
     claiming: () => true,
     self: { refresh: nothing },

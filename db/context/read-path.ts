@@ -3,6 +3,7 @@
  */
 import { z } from 'zod';
 import type { ConversationId, EntryId, RunId, TurnId } from '../../src/kernel/ids.ts';
+import { type Admission, admissionRow } from '../models/admission.ts';
 import { type Executor, sql } from '../pool.ts';
 
 const factsRow = z.object({
@@ -19,6 +20,7 @@ const factsRow = z.object({
   time_zone: z.string(),
   workspace_name: z.string(),
   workspace_slug: z.string(),
+  admission: admissionRow.nullable(),
 });
 
 /** Who asks what, where and when. Times are ISO 8601 in UTC. */
@@ -36,12 +38,14 @@ export interface TurnFacts {
   readonly timeZone: string;
   readonly workspaceName: string;
   readonly workspaceSlug: string;
+  /** As it was frozen when this attempt was claimed; null: a server without admissions claimed it. */
+  readonly admission: Admission | null;
 }
 
 export async function readTurnFacts(db: Executor, runId: RunId): Promise<TurnFacts | null> {
   const row = await db.maybeOne(sql.prepared('context_turn_facts', factsRow)`
     select t.conversation_id, t.id as turn_id, t.question_entry_id, t.question_seq, t.surface, t.page, t.created_at as asked_at,
-      clock_timestamp() as now, a.display_name, a.time_zone, w.name as workspace_name, w.slug as workspace_slug,
+      clock_timestamp() as now, a.display_name, a.time_zone, w.name as workspace_name, w.slug as workspace_slug, t.admission,
       (select e.created_at from mentor_entry e where e.conversation_id = t.conversation_id and e.seq < t.question_seq
         order by e.seq desc limit 1) as previous_at
     from agent_run r join mentor_turn t on t.id = r.turn_id join account a on a.id = t.account_id join workspace w on w.id = t.workspace_id
@@ -60,6 +64,7 @@ export async function readTurnFacts(db: Executor, runId: RunId): Promise<TurnFac
     timeZone: row.time_zone,
     workspaceName: row.workspace_name,
     workspaceSlug: row.workspace_slug,
+    admission: row.admission,
   };
 }
 

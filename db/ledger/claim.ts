@@ -1,5 +1,7 @@
 /**
  * Owns: the claim statement. Only the CapacityActor calls it, with all parked pulls of its server at once.
+ * A candidate is admitted in the statement that claims it: its model, price and limits are frozen with it, or it ends here with the reason
+ * why not, and its slot goes to the next one.
  * rule: R4 (a claim takes free slot rows FOR UPDATE SKIP LOCKED)  rule: R1 (one leased run per conversation)
  * rule: R8 (lease and deadline by the database clock)  rule: R9 (the attempt is counted here)
  * Conversations are locked first, ORDER BY id, SKIP LOCKED, and only at the version that the candidates were read at: whoever changed one
@@ -7,19 +9,15 @@
  */
 import { z } from 'zod';
 import type { AccountId, ConversationId, RunId, SandboxId, TurnId, WorkspaceId } from '../../src/kernel/ids.ts';
+import type { RefusalTexts } from '../models/admission.ts';
 import { type Executor, sql } from '../pool.ts';
+import { type RefusedTurn, refusedRow, toRefused } from './refuse.ts';
 
-/** Durations of a claim, milliseconds. */
+/** Durations of a claim, milliseconds. The deadline is that of the admission. */
 export interface LeaseTimes {
   readonly leaseTtlMs: number;
-  readonly deadlineMs: number;
   /** Between the deadline (or a stop) and the end of the claim. */
   readonly graceMs: number;
-}
-
-/** How long a new lease lasts: it never goes past the claim's bound. */
-export function leaseMs({ leaseTtlMs, deadlineMs, graceMs }: LeaseTimes): number {
-  return Math.min(leaseTtlMs, deadlineMs + graceMs);
 }
 
 /**
@@ -43,21 +41,31 @@ export interface Grant {
   readonly turnId: TurnId;
   readonly runId: RunId;
   readonly epoch: number;
+  /** A new lease never goes past the claim's bound. */
+  readonly leaseTtlMs: number;
+  readonly deadlineMs: number;
 }
 
-const grantRow = z.object({
-  workspace_id: z.string(),
-  account_id: z.string(),
-  conversation_id: z.string(),
+export interface ClaimRules extends LeaseTimes {
+  readonly refusals: RefusalTexts;
+}
+
+export interface Claimed {
+  readonly grants: readonly Grant[];
+  /** Turns that were ended because they are not admitted. */
+  readonly refused: readonly RefusedTurn[];
+}
+
+const claimedRow = refusedRow.extend({
+  refusal: z.string().nullable(),
   sandbox_id: z.string(),
-  version: z.number(),
-  turn_id: z.string(),
-  run_id: z.string(),
   epoch: z.number(),
+  lease_ms: z.number().nullable(),
+  deadline_ms: z.number().nullable(),
 });
 
 /** Claims at most one turn per offer, in claim order, while there are free slots. */
-export async function claimTurns(db: Executor, offers: readonly Offer[], times: LeaseTimes): Promise<readonly Grant[]> {
+export async function claimTurns(db: Executor, offers: readonly Offer[], rules: ClaimRules): Promise<Claimed> {
   const conversations = sql.array(
     offers.map((o) => o.conversationId),
     'uuid',
@@ -66,46 +74,70 @@ export async function claimTurns(db: Executor, offers: readonly Offer[], times: 
     offers.map((o) => o.sandboxId),
     'uuid',
   );
-  const rows = await db.any(sql.prepared('ledger_claim', grantRow)`
+  const { leaseTtlMs, graceMs, refusals } = rules;
+  const rows = await db.any(sql.prepared('ledger_claim', claimedRow)`
     with offer as materialized (
       select o.conversation_id, o.sandbox_id from unnest(${conversations}, ${sandboxes}) as o(conversation_id, sandbox_id)
       join sandbox b on b.id = o.sandbox_id and b.conversation_id = o.conversation_id and b.state <> 'ENDED'
     ), candidate as materialized (
-      select q.id as turn_id, q.conversation_id, q.rank, o.sandbox_id, c.version
+      select q.id as turn_id, q.conversation_id, q.rank, o.sandbox_id, c.version, c.workspace_id, c.account_id
       from claim_order q join offer o using (conversation_id) join mentor_conversation c on c.id = q.conversation_id
       order by q.rank limit (select count(*) + sign(count(*))::int * ${SPARE_CANDIDATES}::int from turn_slot where run_id is null and not retiring)
+    ), judged as materialized (
+      select k.*, turn_admission(k.workspace_id, k.account_id) as admission from candidate k
     ), locked as materialized (
-      select c.id as conversation_id, k.turn_id, k.sandbox_id, k.rank
-      from mentor_conversation c join candidate k on k.conversation_id = c.id join sandbox b on b.id = k.sandbox_id
+      select c.id as conversation_id, k.turn_id, k.sandbox_id, k.rank, k.admission, k.admission->>'refusal' as refusal
+      from mentor_conversation c join judged k on k.conversation_id = c.id join sandbox b on b.id = k.sandbox_id
       where c.version = k.version and b.state <> 'ENDED'
       order by c.id for update of c skip locked for share of b skip locked
     ), slot as materialized (
       select s.slot_no from turn_slot s where s.run_id is null and not s.retiring
-      order by s.slot_no limit (select count(*) from locked) for update of s skip locked
-    ), granted as materialized (
-      select l.conversation_id, l.turn_id, l.sandbox_id, s.slot_no
-      from (select l.*, row_number() over (order by l.rank) as nth from locked l) l
+      order by s.slot_no limit (select count(*) from locked where refusal is null) for update of s skip locked
+    ), decided as materialized (
+      select l.conversation_id, l.turn_id, l.sandbox_id, l.admission, null as refusal, s.slot_no,
+        (l.admission->>'deadlineMs')::int as deadline_ms,
+        least(${leaseTtlMs}::int, (l.admission->>'deadlineMs')::int + ${graceMs}::int) as lease_ms
+      from (select l.*, row_number() over (order by l.rank) as nth from locked l where l.refusal is null) l
       join (select s.slot_no, row_number() over (order by s.slot_no) as nth from slot s) s using (nth)
+      union all
+      select l.conversation_id, l.turn_id, l.sandbox_id, null, l.refusal, null, null, null from locked l where l.refusal is not null
     ), conv as (
-      update mentor_conversation c set version = c.version + 1 from granted g where c.id = g.conversation_id
+      update mentor_conversation c set version = c.version + 1 from decided d where c.id = d.conversation_id
       returning c.id, c.workspace_id, c.account_id, c.version
     ), turn as (
-      update mentor_turn t set status = 'RUNNING', attempt = t.attempt + 1, started_at = coalesce(t.started_at, clock_timestamp())
-      from granted g join conv on conv.id = g.conversation_id where t.id = g.turn_id
-      returning t.id
+      update mentor_turn t set
+        status = case when d.refusal is null then 'RUNNING' else 'FAILED' end,
+        attempt = case when d.refusal is null then t.attempt + 1 else t.attempt end,
+        started_at = case when d.refusal is null then coalesce(t.started_at, clock_timestamp()) else t.started_at end,
+        ended_at = case when d.refusal is not null then clock_timestamp() end,
+        error_code = d.refusal, error_text = ${JSON.stringify(refusals)}::json->>d.refusal,
+        admission = coalesce(d.admission, t.admission)
+      from decided d join conv on conv.id = d.conversation_id where t.id = d.turn_id
+      returning t.id, t.surface, t.created_at
     ), run as (
-      update agent_run r set state = 'LEASED', epoch = r.epoch + 1, sandbox_id = g.sandbox_id, called_at = null,
-        lease_until = clock_timestamp() + ${leaseMs(times)}::int * interval '1 ms',
-        deadline_at = clock_timestamp() + ${times.deadlineMs}::int * interval '1 ms',
-        bound_at = clock_timestamp() + ${times.deadlineMs + times.graceMs}::int * interval '1 ms'
-      from granted g join turn on turn.id = g.turn_id where r.turn_id = g.turn_id
+      update agent_run r set
+        state = case when d.refusal is null then 'LEASED' else 'ENDED' end,
+        ended_at = case when d.refusal is not null then clock_timestamp() end,
+        epoch = case when d.refusal is null then r.epoch + 1 else r.epoch end,
+        sandbox_id = case when d.refusal is null then d.sandbox_id end, called_at = null,
+        lease_until = clock_timestamp() + d.lease_ms * interval '1 ms',
+        deadline_at = clock_timestamp() + d.deadline_ms * interval '1 ms',
+        bound_at = clock_timestamp() + (d.deadline_ms + ${graceMs}::int) * interval '1 ms'
+      from decided d join turn on turn.id = d.turn_id where r.turn_id = d.turn_id
       returning r.id, r.epoch, r.turn_id
     ), taken as (
-      update turn_slot s set run_id = run.id from granted g join run on run.turn_id = g.turn_id where s.slot_no = g.slot_no
+      update turn_slot s set run_id = run.id from decided d join run on run.turn_id = d.turn_id where s.slot_no = d.slot_no
     )
-    select conv.workspace_id, conv.account_id, conv.id as conversation_id, conv.version, g.sandbox_id, g.turn_id, run.id as run_id, run.epoch
-    from granted g join conv on conv.id = g.conversation_id join run on run.turn_id = g.turn_id`);
-  return rows.map((row) => ({
+    select conv.workspace_id, conv.account_id, conv.id as conversation_id, conv.version, d.sandbox_id, d.turn_id, run.id as run_id, run.epoch,
+      d.refusal, d.lease_ms, d.deadline_ms, turn.surface, (extract(epoch from clock_timestamp() - turn.created_at) * 1000)::float8 as age_ms
+    from decided d join conv on conv.id = d.conversation_id join turn on turn.id = d.turn_id join run on run.turn_id = d.turn_id`);
+  const grants = rows.flatMap((row) => (row.refusal === null ? [toGrant(row)] : []));
+  const refused = rows.flatMap((row) => (row.refusal === null ? [] : [toRefused({ ...row, refusal: row.refusal })]));
+  return { grants, refused };
+}
+
+function toGrant(row: z.infer<typeof claimedRow>): Grant {
+  return {
     workspaceId: row.workspace_id as WorkspaceId,
     accountId: row.account_id as AccountId,
     conversationId: row.conversation_id as ConversationId,
@@ -114,5 +146,7 @@ export async function claimTurns(db: Executor, offers: readonly Offer[], times: 
     turnId: row.turn_id as TurnId,
     runId: row.run_id as RunId,
     epoch: row.epoch,
-  }));
+    leaseTtlMs: row.lease_ms ?? 0,
+    deadlineMs: row.deadline_ms ?? 0,
+  };
 }

@@ -76,13 +76,20 @@ export interface SandboxDemand {
   readonly hasSandbox: boolean;
 }
 
-/** The conversations whose turns are next in claim order, at most `rankMax`, best rank first. */
+/**
+ * The conversations whose turns are next in claim order, at most `rankMax`, best rank first. A turn that is not admitted gets no sandbox: the
+ * CapacityActor ends it without one.
+ */
 export async function sandboxDemand(db: Executor, rankMax: number): Promise<readonly SandboxDemand[]> {
   const rows = await db.any(sql.prepared('ledger_sandbox_demand', wantedRow)`
-    select q.conversation_id, q.workspace_id,
-      exists (select 1 from sandbox b where b.conversation_id = q.conversation_id and b.state <> 'ENDED') as has_sandbox
-    from claim_order q where q.rank <= ${rankMax}::int
-    order by q.rank`);
+    with next as materialized (
+      select q.conversation_id, q.workspace_id, q.rank,
+        exists (select 1 from sandbox b where b.conversation_id = q.conversation_id and b.state <> 'ENDED') as has_sandbox
+      from claim_order q where q.rank <= ${rankMax}::int
+    )
+    select n.conversation_id, n.workspace_id, n.has_sandbox from next n join mentor_conversation c on c.id = n.conversation_id
+    where n.has_sandbox or turn_admission(c.workspace_id, c.account_id)->>'refusal' is null
+    order by n.rank`);
   return rows.map((row) => ({
     conversationId: row.conversation_id as ConversationId,
     workspaceId: row.workspace_id as WorkspaceId,

@@ -1,6 +1,7 @@
 /**
  * Owns: the write of a question. One statement: the person fence, the repeat check, the conversation's compare-and-set on its version,
- * the entry, the turn, its run, and (when a sandbox of this conversation waits and a slot is free) the claim.
+ * the entry, the turn, its run, and (when a sandbox of this conversation waits, a slot is free and the turn is admitted) the claim. A question
+ * that is not admitted is written all the same: the CapacityActor ends it.
  * rule: R2 (a repeated requestId returns the same rows; the unique key is the guarantee)
  * rule: R3 (seq is given by the conversation row, under its lock)
  * rule: R10 (the count of queued turns belongs to the version that the statement compares)
@@ -11,7 +12,8 @@ import type { Surface } from '../../src/contract/common.ts';
 import type { AccountId, ConversationId, EntryId, RunId, SandboxId, TurnId, WorkspaceId } from '../../src/kernel/ids.ts';
 import { violates } from '../faults.ts';
 import { type Executor, sql } from '../pool.ts';
-import { type LeaseTimes, leaseMs } from './claim.ts';
+import type { LeaseTimes } from './claim.ts';
+import type { ClaimTimes } from './fence.ts';
 
 export interface SubmitParams {
   readonly workspaceId: WorkspaceId;
@@ -33,7 +35,7 @@ export interface SubmitParams {
 }
 
 export type SubmitResult =
-  | { readonly kind: 'written'; readonly version: number; readonly claimed: boolean; readonly slots: number }
+  | { readonly kind: 'written'; readonly version: number; readonly claimed: ClaimTimes | null }
   /** The same requestId was written before. `sameText` is false when it named other words. */
   | { readonly kind: 'repeat'; readonly turnId: TurnId; readonly entryId: EntryId; readonly sameText: boolean }
   | { readonly kind: 'full' }
@@ -48,7 +50,8 @@ const submitRow = z.object({
   prior_same: z.boolean().nullable(),
   queued: z.number(),
   version: z.number().nullable(),
-  slot_no: z.number().nullable(),
+  lease_ms: z.number().nullable(),
+  deadline_ms: z.number().nullable(),
 });
 
 export async function submitQuestion(db: Executor, p: SubmitParams): Promise<SubmitResult> {
@@ -61,8 +64,10 @@ export async function submitQuestion(db: Executor, p: SubmitParams): Promise<Sub
   if (row.prior_turn && row.prior_entry) {
     return { kind: 'repeat', turnId: row.prior_turn as TurnId, entryId: row.prior_entry as EntryId, sameText: row.prior_same === true };
   }
-  if (row.version !== null)
-    return { kind: 'written', version: row.version, claimed: row.slot_no !== null, slots: row.slot_no === null ? 0 : 1 };
+  if (row.version !== null) {
+    const claimed = row.lease_ms === null || row.deadline_ms === null ? null : { leaseTtlMs: row.lease_ms, deadlineMs: row.deadline_ms };
+    return { kind: 'written', version: row.version, claimed };
+  }
   if (!row.allowed) return { kind: 'erased' };
   return row.queued >= p.maxFollowUps ? { kind: 'full' } : { kind: 'stale' };
 }
@@ -78,8 +83,14 @@ function insertQuestion(db: Executor, p: SubmitParams): Promise<z.infer<typeof s
         and t.surface = ${p.surface}::text and t.request_id = ${p.requestId}::text
     ), room as materialized (
       select count(*)::int as queued from mentor_turn where conversation_id = ${p.conversationId}::uuid and status = 'QUEUED'
+    ), admitted as materialized (
+      select a.admission, (a.admission->>'deadlineMs')::int as deadline_ms,
+        least(${p.times.leaseTtlMs}::int, (a.admission->>'deadlineMs')::int + ${p.times.graceMs}::int) as lease_ms
+      from (select turn_admission(${p.workspaceId}::uuid, ${p.accountId}::uuid) as admission
+        where ${p.sandboxId}::uuid is not null) a
+      where a.admission->>'refusal' is null
     ), slot as materialized (
-      select s.slot_no from turn_slot s join sandbox b on b.id = ${p.sandboxId}::uuid and b.state <> 'ENDED'
+      select s.slot_no, a.admission, a.deadline_ms, a.lease_ms from turn_slot s join admitted a on true join sandbox b on b.id = ${p.sandboxId}::uuid and b.state <> 'ENDED'
       where s.run_id is null and not s.retiring
         and not exists (select 1 from agent_run r where r.conversation_id = ${p.conversationId}::uuid and r.state = 'LEASED')
         and not exists (select 1 from claimable_turn)
@@ -91,19 +102,19 @@ function insertQuestion(db: Executor, p: SubmitParams): Promise<z.infer<typeof s
         and c.version = ${p.version}::bigint and room.queued < ${p.maxFollowUps}::int and not exists (select 1 from prior)
       returning c.id, c.version, c.last_seq
     ), written as materialized (
-      select conv.id, conv.version, conv.last_seq, (select slot_no from slot) as slot_no from conv
+      select conv.id, conv.version, conv.last_seq, s.slot_no, s.admission, s.lease_ms, s.deadline_ms from conv left join slot s on true
     ), entry as (
       insert into mentor_entry (id, workspace_id, conversation_id, turn_id, seq, kind, surface, text, search_text)
       select ${p.entryId}::uuid, ${p.workspaceId}::uuid, w.id, ${p.turnId}::uuid, w.last_seq, 'QUESTION', ${p.surface}::text,
         ${p.text}::text, ${p.text}::text from written w
     ), turn as (
       insert into mentor_turn (id, workspace_id, conversation_id, account_id, question_entry_id, question_seq, request_id, surface, page,
-        status, attempt, started_at)
+        status, attempt, started_at, admission)
       select ${p.turnId}::uuid, ${p.workspaceId}::uuid, w.id, ${p.accountId}::uuid, ${p.entryId}::uuid, w.last_seq, ${p.requestId}::text,
         ${p.surface}::text, ${p.page === null ? null : JSON.stringify(p.page)}::json,
         case when w.slot_no is null then 'QUEUED' else 'RUNNING' end,
         case when w.slot_no is null then 0 else 1 end,
-        case when w.slot_no is null then null else clock_timestamp() end
+        case when w.slot_no is null then null else clock_timestamp() end, w.admission
       from written w
     ), run as (
       insert into agent_run (id, workspace_id, kind, conversation_id, turn_id, state, epoch, sandbox_id, lease_until, deadline_at, bound_at)
@@ -111,13 +122,13 @@ function insertQuestion(db: Executor, p: SubmitParams): Promise<z.infer<typeof s
       from written w where w.slot_no is null
       union all
       select ${p.runId}::uuid, ${p.workspaceId}::uuid, 'TURN', w.id, ${p.turnId}::uuid, 'LEASED', 1, ${p.sandboxId}::uuid,
-        clock_timestamp() + ${leaseMs(p.times)}::int * interval '1 ms', clock_timestamp() + ${p.times.deadlineMs}::int * interval '1 ms',
-        clock_timestamp() + ${p.times.deadlineMs + p.times.graceMs}::int * interval '1 ms'
+        clock_timestamp() + w.lease_ms * interval '1 ms', clock_timestamp() + w.deadline_ms * interval '1 ms',
+        clock_timestamp() + (w.deadline_ms + ${p.times.graceMs}::int) * interval '1 ms'
       from written w where w.slot_no is not null
     ), taken as (
       update turn_slot s set run_id = ${p.runId}::uuid from written w where s.slot_no = w.slot_no
     )
     select exists (select 1 from fence) as allowed, (select queued from room) as queued,
       (select id from prior) as prior_turn, (select question_entry_id from prior) as prior_entry, (select same from prior) as prior_same,
-      (select version from written) as version, (select slot_no from written) as slot_no`);
+      (select version from written) as version, (select lease_ms from written) as lease_ms, (select deadline_ms from written) as deadline_ms`);
 }

@@ -13,12 +13,17 @@ const sessionRow = z.object({
   workspace_id: z.string(),
   slug: z.string(),
   name: z.string(),
+  demo: z.boolean(),
 });
 
-/** The account and its first workspace; null when it is an active, visible member of none. rule: R16 */
-export async function readSession(db: Executor, accountId: AccountId): Promise<Pick<Session, 'account' | 'workspace'> | null> {
+/** The account, its first workspace, and whether the built-in model answers there; null when it is an active, visible member of none. rule: R16 */
+export async function readSession(
+  db: Executor,
+  accountId: AccountId,
+): Promise<Pick<Session, 'account' | 'workspace' | 'demoModel'> | null> {
   const row = await db.maybeOne(sql.prepared('web_read_session', sessionRow)`
-    select a.id as account_id, a.display_name, a.time_zone, w.id as workspace_id, w.slug, w.name
+    select a.id as account_id, a.display_name, a.time_zone, w.id as workspace_id, w.slug, w.name,
+      coalesce(turn_admission(w.id, a.id)->>'model' = 'demo', false) as demo
     from account a join workspace_member m on m.account_id = a.id join workspace w on w.id = m.workspace_id
     where a.id = ${accountId} and m.active and m.visible
     order by m.created_at, w.id limit 1`);
@@ -26,6 +31,7 @@ export async function readSession(db: Executor, accountId: AccountId): Promise<P
     row && {
       account: { id: row.account_id, displayName: row.display_name, timeZone: row.time_zone },
       workspace: { id: row.workspace_id, slug: row.slug, name: row.name },
+      demoModel: row.demo,
     }
   );
 }

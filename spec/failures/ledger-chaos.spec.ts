@@ -13,7 +13,8 @@ import { heldSlots, type Server, type TurnFacts, turnOf, turnsOf, until, useServ
 import { watchCommits } from '../support/commit-watch.ts';
 import { openTestDatabase, useDatabase } from '../support/database.ts';
 import { emptyLedger, makeHost, makeMain, makePerson, type Person, run } from '../support/ledger.ts';
-import { Storm } from '../support/ledger-storm.ts';
+import { STORM_DEADLINE_MS, Storm } from '../support/ledger-storm.ts';
+import { bindModel } from '../support/models.ts';
 import { away } from '../support/steered-database.ts';
 import { answerAtOnce, done, type TurnScript } from '../support/stub-sandboxes.ts';
 
@@ -36,13 +37,14 @@ describe('the ledger in a storm', function () {
       const person = await makePerson(db);
       places.push({ person, conversationId: await makeMain(db, person) });
     }
+    await bindModel(db, { timeoutMs: STORM_DEADLINE_MS });
     const storm = new Storm(places, await makeHost(db));
     const before = await deadlocks();
     const clients: Database[] = [];
     for (let n = 0; n < 8; n++) clients.push(await openTestDatabase(url, 1));
     await Promise.all(clients.map((client) => storm.client(client, 1_250)));
     await Promise.all(clients.map((client) => client.close()));
-    for (const name of ['submit', 'claim', 'stop', 'call', 'note', 'renew', 'end', 'handOn', 'reap', 'endIdle', 'sandbox']) {
+    for (const name of ['submit', 'claim', 'refuse', 'stop', 'call', 'note', 'renew', 'end', 'handOn', 'reap', 'endIdle', 'sandbox']) {
       expect(storm.done, 'it was a storm').to.have.property(name).that.is.above(10);
     }
     expect(await deadlocks(), 'a retried deadlock is one, too').to.equal(before);

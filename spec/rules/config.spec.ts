@@ -55,6 +55,21 @@ describe('the settings', () => {
     expect(said.join()).to.include('HEPH_DATABASE_URL').and.not.include('hunter2');
   });
 
+  it('take prices in pairs and keep them as they are written', () => {
+    const prices = { HEPH_LLM_INPUT_PRICE: '0.10', HEPH_LLM_OUTPUT_PRICE: '2' };
+    expect(readConfig({ ...PROVIDER, ...prices }, '/').provider?.price).to.deep.equal({ input: '0.10', output: '2' });
+    expect(readConfig(PROVIDER, '/').provider?.price).to.equal(null);
+    expect(problems({ ...PROVIDER, HEPH_LLM_INPUT_PRICE: '1' }).join()).to.include('HEPH_LLM_OUTPUT_PRICE is not');
+    expect(problems({ ...PROVIDER, ...prices, HEPH_LLM_INPUT_PRICE: '1,5' }).join()).to.include('a decimal such as 0.25');
+  });
+
+  it('take secret keys of 32 bytes, and never repeat one', () => {
+    const key = Buffer.alloc(32, 7).toString('base64');
+    expect(readConfig({ HEPH_SECRET_KEY: key }, '/').secretKeys.current).to.deep.equal(Buffer.alloc(32, 7));
+    const said = problems({ HEPH_SECRET_KEY_OLD: 'aHVudGVyMg==' }).join();
+    expect(said).to.include('HEPH_SECRET_KEY_OLD must hold 32').and.not.include('aHVudGVyMg').and.not.include('hunter2');
+  });
+
   it('want the whole provider or none of it', () => {
     expect(readConfig(PROVIDER, '/').provider).to.deep.include({ api: 'openai-completions', model: 'm', apiKey: null });
     expect(problems({ HEPH_LLM_API_KEY: 'k' }).join())

@@ -138,7 +138,7 @@ describe('an answer of the provider', () => {
         const response = await rig.call(attempt, question);
         const text = await response.text();
         expect(response.status).to.equal(502);
-        expect(JSON.parse(text)).to.include({ code: 'UPSTREAM_ERROR', detail: 'The AI provider refused the key. Check HEPH_LLM_API_KEY.' });
+        expect(JSON.parse(text)).to.include({ code: 'UPSTREAM_ERROR', detail: KEY_REFUSED.detail });
         expect(text).to.not.include('sk-123');
         await settled(rig);
         expect(await usageRows(suite.db, attempt))

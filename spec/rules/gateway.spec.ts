@@ -4,7 +4,7 @@
  * Refusals, streams, failures of the provider and the end of an attempt are in the files beside this one.
  */
 import { expect } from 'chai';
-import { closeAbandonedCalls, closeCalls } from '../../db/gateway/close-calls.ts';
+import { closeCalls, closeUnknownCalls } from '../../db/gateway/close-calls.ts';
 import { openCall } from '../../db/gateway/open-call.ts';
 import type { LlmApi } from '../../src/contract/agent.ts';
 import { uuidv7 } from '../../src/kernel/ids.ts';
@@ -140,17 +140,17 @@ describe('the LLM gateway', () => {
       expect(await usageRows(suite.db, attempt)).to.deep.equal([row]);
     });
 
-    it('is closed as abandoned by the sweep when its server died, and only then', async () => {
+    it('is closed as unknown by the sweep when its server died, and only then', async () => {
       const attempt = await openRig();
-      const names = { runId: attempt.runId, epoch: 1, ...attempt.sandbox, api: 'a', model: 'm', callsMax: 40 };
-      expect(await openCall(suite.db, { callId: uuidv7<'call'>(), ...names })).to.deep.equal({
+      const names = { runId: attempt.runId, epoch: 1, ...attempt.sandbox, api: 'openai-completions', callsMax: 40 } as const;
+      expect(await openCall(suite.db, { callId: uuidv7<'call'>(), ...names })).to.include({
         kind: 'opened',
         turnId: attempt.turnId,
         attempt: 1,
       });
-      expect(await closeAbandonedCalls(suite.db, 3_600_000, 100)).to.equal(0);
-      expect(await closeAbandonedCalls(suite.db, 0, 100)).to.equal(1);
-      expect(await usageRows(suite.db, attempt)).to.have.nested.property('[0].outcome', 'abandoned');
+      expect(await closeUnknownCalls(suite.db, 3_600_000, 100)).to.equal(0);
+      expect(await closeUnknownCalls(suite.db, 0, 100)).to.equal(1);
+      expect(await usageRows(suite.db, attempt)).to.have.nested.property('[0].outcome', 'unknown');
     });
 
     it('leaves one log line with ids, outcome and numbers, and no word of anybody', async () => {
@@ -166,7 +166,12 @@ describe('the LLM gateway', () => {
       ]);
       expect(rig.lines[0]).to.include({ turnId: attempt.turnId, runId: attempt.runId, attempt: 1, inputTokens: 100, outputTokens: 10 });
       expect(JSON.stringify(rig.lines)).to.not.include('marzipan').and.not.include(PROVIDER_KEY).and.not.include(attempt.sandbox.sandboxId);
-      expect(rig.gateway.stats()).to.deep.equal({ inFlight: 0, closingsWaiting: 0, ended: { ok: 1, provider_error: 1 } });
+      expect(rig.gateway.stats()).to.deep.equal({
+        inFlight: 0,
+        closingsWaiting: 0,
+        connectionsPaused: 0,
+        ended: { ok: 1, provider_error: 1 },
+      });
     });
   });
 });

@@ -4,6 +4,7 @@
 import { expect } from 'chai';
 import { reconcileSlots } from '../../db/ledger/slots.ts';
 import { migrationNames } from '../../db/migrate.ts';
+import { isEnvironmentModel } from '../../db/models/environment.ts';
 import { createOpsListener, type HttpListener, type ReadinessPart, requireLoopback } from '../../src/http/index.ts';
 import { silentLog } from '../../src/kernel/log.ts';
 import {
@@ -11,6 +12,7 @@ import {
   createMetrics,
   databasePart,
   drainingPart,
+  environmentModelPart,
   listeningPart,
   type Metrics,
   migrationsPart,
@@ -18,6 +20,7 @@ import {
 } from '../../src/ops/index.ts';
 import { openTestDatabase, useDatabase } from '../support/database.ts';
 import { type Answer, answerOf, useRigs } from '../support/http-rig.ts';
+import { bindModel, SPEC_MODEL } from '../support/models.ts';
 
 describe('the operations listener', () => {
   const database = useDatabase();
@@ -76,6 +79,17 @@ describe('the operations listener', () => {
     expect([leaving.status, leaving.body.ready, leaving.body.parts.draining.ok]).to.deep.equal([503, false, false]);
   });
 
+  it('says that a server with other settings was started later, and only then', async () => {
+    const own = { ...SPEC_MODEL, baseUrl: 'https://one.example.com/' };
+    await bindModel(database.db, own);
+    await open([environmentModelPart(() => isEnvironmentModel(database.db, own))]);
+    expect((await get('/readyz')).body.parts['environment-model']).to.deep.equal({ ok: true, why: 'ready', required: false });
+    await bindModel(database.db, { ...own, baseUrl: 'https://two.example.com/' });
+    const { body } = await get('/readyz');
+    expect([body.ready, body.parts['environment-model'].ok]).to.deep.equal([true, false]);
+    expect(body.parts['environment-model'].why).to.match(/other HEPH_LLM_ variables.*restart/);
+  });
+
   it('is not ready with a database that is gone, or that lacks a migration', async () => {
     const gone = await openTestDatabase(database.url, 1);
     await gone.close();
@@ -117,7 +131,7 @@ describe('the operations listener', () => {
       slots: () => Promise.reject(new Error('no database')),
       streams: () => rig.live.hub.streams,
       partials: () => rig.live.partials.size,
-      modelCalls: () => ({ inFlight: 2, closingsWaiting: 0, ended: { ok: 5 } }),
+      modelCalls: () => ({ inFlight: 2, closingsWaiting: 0, connectionsPaused: 1, ended: { ok: 5 } }),
     });
     await get('/livez');
     const { status, text, headers } = await get('/metrics');
@@ -133,6 +147,7 @@ describe('the operations listener', () => {
       'heph_sandboxes{state="warm"} 1',
       'heph_sse_connections 0',
       'heph_model_calls_in_flight 2',
+      'heph_model_connections_paused 1',
       'heph_model_calls_total{outcome="ok"} 5',
       'heph_http_request_duration_seconds_count{route="/livez",method="GET",code="200"} 1',
     ]) {

@@ -158,7 +158,7 @@ describe('leases and slots of the ledger', () => {
       offers.push({ conversationId, sandboxId: (await makeSandbox(db, person, conversationId, hostId)).id });
     }
     await reconcileSlots(db, 2);
-    const grants = await claimTurns(db, offers, TIMES);
+    const { grants } = await claimTurns(db, offers, TIMES);
     expect(grants.map((grant) => grant.workspaceId)).to.have.members([busy.workspaceId, quiet.workspaceId]);
     expect(grants.map((grant) => grant.conversationId)).to.include(offers[0]?.conversationId);
   });

@@ -122,7 +122,7 @@ describe('the ledger', () => {
   it('folds the claim into the submit when a sandbox waits and a slot is free', async () => {
     const { db, person, conversationId, sandbox } = await scene(database.db);
     const asked = await ask(db, person, conversationId, { sandboxId: sandbox.id });
-    expect(asked.result).to.include({ kind: 'written', claimed: true });
+    expect(asked.result).to.deep.include({ kind: 'written', claimed: { leaseTtlMs: 60_000, deadlineMs: 300_000 } });
     expect(await turnRow(database.db, asked.turnId)).to.include({ status: 'RUNNING', state: 'LEASED', epoch: 1, attempt: 1, slots: 1 });
   });
 
@@ -131,7 +131,7 @@ describe('the ledger', () => {
     const other = await makePerson(db);
     await ask(db, other, await makeMain(db, other));
     const asked = await ask(db, person, conversationId, { sandboxId: sandbox.id });
-    expect(asked.result).to.include({ kind: 'written', claimed: false });
+    expect(asked.result).to.include({ kind: 'written', claimed: null });
   });
 
   it('runs no more turns than there are slots, whoever claims', async () => {
@@ -145,11 +145,13 @@ describe('the ledger', () => {
       offers.push({ conversationId, sandboxId: (await makeSandbox(db, person, conversationId, hostId)).id });
     }
     const pool = await openTestDatabase(database.url, 6);
-    const grants = (await Promise.all(Array.from({ length: 6 }, () => claimTurns(pool, offers, TIMES)))).flat();
+    const grants = (await Promise.all(Array.from({ length: 6 }, () => claimTurns(pool, offers, TIMES)))).flatMap(
+      (claimed) => claimed.grants,
+    );
     await pool.close();
     expect(grants).to.have.length(3);
     expect(new Set(grants.map((grant) => grant.turnId)).size).to.equal(3);
-    expect(await claimTurns(db, offers, TIMES)).to.deep.equal([]);
+    expect(await claimTurns(db, offers, TIMES)).to.deep.equal({ grants: [], refused: [] });
   });
 
   it('refuses at commit a run that is leased without a slot', async () => {

@@ -126,6 +126,7 @@ describe('the situation and the documents of a turn', () => {
     timeZone: BERLIN,
     workspaceName: 'Home',
     workspaceSlug: 'home',
+    admission: null,
   };
 
   it('names the day as it is where the developer is, and last week', () => {

@@ -10,6 +10,7 @@ import { createDatabase, dropDatabase, startEmbeddedPostgres } from '../../db/em
 import { migrate } from '../../db/migrate.ts';
 import { type Database, openDatabase } from '../../db/pool.ts';
 import { silentLog } from '../../src/kernel/log.ts';
+import { bindModel } from './models.ts';
 
 interface TestServer {
   readonly adminUrl: string;
@@ -91,7 +92,7 @@ export function openTestDatabase(url: string, poolMax = 8): Promise<Database> {
   });
 }
 
-/** Registers mocha hooks: a database of its own for the surrounding `describe`. */
+/** Registers mocha hooks: a database of its own, with a model that answers, for the surrounding `describe`. */
 export function useDatabase(): { readonly db: Database; readonly url: string } {
   let db: Database | undefined;
   let fresh: Awaited<ReturnType<typeof freshDatabase>> | undefined;
@@ -99,6 +100,7 @@ export function useDatabase(): { readonly db: Database; readonly url: string } {
     this.timeout(60_000);
     fresh = await freshDatabase();
     db = await openTestDatabase(fresh.url);
+    await bindModel(db);
   });
   after(async () => {
     await db?.close();

@@ -167,7 +167,7 @@ async function openRig(database: { db: Database; url: string }, options: RigOpti
   const web = createWebListener({
     ...{ runtime: actors.runtime, db, live: watched(live, streams), stages: live.partials, changes: live.changes, clock, log: silentLog },
     authenticator: localAuthenticator(person.accountId),
-    session: { assistantName: 'Heph', demoModel: () => true, warnings: () => [], maxFollowUps },
+    session: { assistantName: 'Heph', warnings: () => [], maxFollowUps },
     pageFolder: options.pageFolder ?? '/nowhere',
     connectionsMax: 2_000,
   });

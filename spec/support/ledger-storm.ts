@@ -3,6 +3,7 @@
  * decides, writes at the version that it read. What the rows must be like afterwards is the spec's business.
  */
 
+import { failureTexts } from '../../actors/index.ts';
 import { openCall } from '../../db/gateway/open-call.ts';
 import { claimTurns } from '../../db/ledger/claim.ts';
 import { type ConversationRows, loadConversation } from '../../db/ledger/conversation.ts';
@@ -10,6 +11,7 @@ import { endTurn } from '../../db/ledger/end-turn.ts';
 import { noteCall, renewLeases } from '../../db/ledger/fence.ts';
 import { handOnRun } from '../../db/ledger/hand-on.ts';
 import { takeBackLeases } from '../../db/ledger/reap.ts';
+import { refuseTurns } from '../../db/ledger/refuse.ts';
 import { endIdleSandbox, endSilentSandboxes } from '../../db/ledger/sandboxes.ts';
 import { stopTurn } from '../../db/ledger/stop.ts';
 import { type Database, sql } from '../../db/pool.ts';
@@ -23,7 +25,9 @@ export interface StormPlace {
 }
 
 /** So short that some leases are lost while their attempt still works. */
-const TIMES = { leaseTtlMs: 8, deadlineMs: 40, graceMs: 10 };
+const TIMES = { leaseTtlMs: 8, graceMs: 10, refusals: failureTexts('Heph').refusals };
+/** The model's timeout in a storm. */
+export const STORM_DEADLINE_MS = 40;
 const TEXTS = { failed: { code: 'ERROR', text: 'failed' }, deadline: { code: 'DEADLINE', text: 'late' } };
 
 export class Storm {
@@ -56,7 +60,15 @@ export class Storm {
     },
     claim: async (db) => {
       const offers = [...this.#sandboxes].map(([conversationId, sandboxId]) => ({ conversationId, sandboxId }));
-      return offers.length > 0 && (await claimTurns(db, offers, TIMES)).length > 0;
+      return offers.length > 0 && (await claimTurns(db, offers, TIMES)).grants.length > 0;
+    },
+    refuse: async (db, rows, { person }) => {
+      await run(
+        db,
+        sql.unsafe`update workspace_member set ai_allowed = random() < 0.7
+          where workspace_id = ${person.workspaceId} and account_id = ${person.accountId} returning 1`,
+      );
+      return (await refuseTurns(db, [rows.id], TIMES.refusals)).length > 0;
     },
     stop: async (db, rows) => {
       const turnId = rows.leased?.turnId ?? rows.queued[0]?.turnId;
@@ -66,7 +78,7 @@ export class Storm {
       if (!rows.leased) return false;
       const { workspaceId, id: conversationId, leased } = rows;
       const { runId, epoch, sandboxId } = leased;
-      const call = { callId: uuidv7<'call'>(), api: 'stub', model: 'stub', callsMax: 1_000 };
+      const call = { callId: uuidv7<'call'>(), api: 'openai-completions', callsMax: 1_000 } as const;
       return (await openCall(db, { ...call, runId, epoch, sandboxId, workspaceId, conversationId })).kind === 'opened';
     },
     note: async (db, rows) => rows.leased !== null && (await noteCall(db, rows.leased)) !== null,

@@ -2,6 +2,7 @@
  * Rows for specs: people, conversations, hosts, sandboxes, and the ledger's own statements with short parameters.
  */
 import { createHash } from 'node:crypto';
+import { failureTexts } from '../../actors/index.ts';
 import { claimTurns, type Grant } from '../../db/ledger/claim.ts';
 import { findOrCreateMain, loadConversation } from '../../db/ledger/conversation.ts';
 import { insertSandbox, registerHost } from '../../db/ledger/sandboxes.ts';
@@ -16,8 +17,9 @@ import {
   uuidv7,
   type WorkspaceId,
 } from '../../src/kernel/ids.ts';
+import { bindModel } from './models.ts';
 
-export const TIMES = { leaseTtlMs: 60_000, deadlineMs: 300_000, graceMs: 30_000 };
+export const TIMES = { leaseTtlMs: 60_000, graceMs: 30_000, refusals: failureTexts('Heph').refusals };
 
 export interface Person {
   readonly workspaceId: WorkspaceId;
@@ -104,11 +106,12 @@ export async function claimOne(
   sandboxId: SandboxId,
   times = TIMES,
 ): Promise<Grant | undefined> {
-  const [grant] = await claimTurns(db, [{ conversationId, sandboxId }], times);
-  return grant;
+  const { grants } = await claimTurns(db, [{ conversationId, sandboxId }], times);
+  return grants[0];
 }
 
 /** Empties all tables, so that a test counts only its own slots and turns. */
 export async function emptyLedger(db: Database): Promise<void> {
   await run(db, sql.unsafe`truncate workspace, account, sandbox_host, turn_slot, llm_usage_event cascade`);
+  await bindModel(db);
 }

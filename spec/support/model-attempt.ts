@@ -15,7 +15,7 @@ export interface SeededAttempt extends Attempt {
 const nothing = z.object({});
 let seeded = 0;
 
-/** Writes a running turn in a conversation of its own, on its first attempt, with a deadline far away. */
+/** Writes a running turn in a conversation of its own, admitted now, on its first attempt, with a deadline far away. */
 export async function seedAttempt(db: Database): Promise<SeededAttempt> {
   const nth = ++seeded;
   const workspaceId = uuidv7<'workspace'>();
@@ -27,6 +27,7 @@ export async function seedAttempt(db: Database): Promise<SeededAttempt> {
     const run = (query: Parameters<typeof tx.any>[0]) => tx.any(query);
     await run(sql.type(nothing)`insert into workspace (id, slug, name) values (${workspaceId}, ${`w${nth}`}, 'W')`);
     await run(sql.type(nothing)`insert into account (id, display_name) values (${accountId}, 'Ada')`);
+    await run(sql.type(nothing)`insert into workspace_member (workspace_id, account_id) values (${workspaceId}, ${accountId})`);
     await run(
       sql.type(
         nothing,
@@ -38,8 +39,10 @@ export async function seedAttempt(db: Database): Promise<SeededAttempt> {
     await run(sql.type(nothing)`insert into sandbox (id, workspace_id, conversation_id, host_id, credential_hash, state)
       values (${sandboxId}, ${workspaceId}, ${conversationId}, ${hostId}, ${sql.binary(randomBytes(32))}, 'READY')`);
     await run(sql.type(nothing)`insert into mentor_turn
-      (id, workspace_id, conversation_id, account_id, question_entry_id, question_seq, request_id, surface, status, attempt, started_at)
-      values (${turnId}, ${workspaceId}, ${conversationId}, ${accountId}, ${entryId}, 1, 'r', 'app', 'RUNNING', 1, clock_timestamp())`);
+      (id, workspace_id, conversation_id, account_id, question_entry_id, question_seq, request_id, surface, status, attempt, started_at,
+        admission)
+      values (${turnId}, ${workspaceId}, ${conversationId}, ${accountId}, ${entryId}, 1, 'r', 'app', 'RUNNING', 1, clock_timestamp(),
+        turn_admission(${workspaceId}, ${accountId}))`);
     await run(sql.type(nothing)`insert into agent_run
       (id, workspace_id, kind, conversation_id, turn_id, state, epoch, sandbox_id, lease_until, deadline_at, bound_at)
       values (${runId}, ${workspaceId}, 'TURN', ${conversationId}, ${turnId}, 'LEASED', 1, ${sandboxId},
@@ -82,11 +85,15 @@ const usageRow = z.object({
   output_tokens: z.number().nullable(),
   cache_read_tokens: z.number().nullable(),
   cache_write_tokens: z.number().nullable(),
+  price_kind: z.string().nullable(),
+  /** A decimal, so that nothing is rounded. */
+  cost: z.string().nullable(),
 });
 export type UsageRow = z.infer<typeof usageRow>;
 
 /** The turn's usage rows, oldest first. */
 export async function usageRows(db: Executor, attempt: SeededAttempt): Promise<readonly UsageRow[]> {
   return db.any(sql.type(usageRow)`select id, state, outcome, http_status, attempt, epoch, run_id, api, model,
-    input_tokens, output_tokens, cache_read_tokens, cache_write_tokens from llm_usage_event where turn_id = ${attempt.turnId} order by id`);
+    input_tokens, output_tokens, cache_read_tokens, cache_write_tokens,
+    price_kind, cost::text as cost from llm_usage_event where turn_id = ${attempt.turnId} order by id`);
 }

@@ -10,17 +10,19 @@ import type { LlmApi } from '../../src/contract/agent.ts';
 import {
   type CallBounds,
   createGateway,
-  createProvider,
+  DEMO,
+  type EnvironmentProvider,
   type Gateway,
   type ModelBounds,
-  type ModelConfig,
-  type ProviderConfig,
+  Providers,
 } from '../../src/gateway/index.ts';
 import type { Log, LogFields } from '../../src/kernel/log.ts';
+import { SecretBox } from '../../src/kernel/secret-box.ts';
 import { useDatabase } from './database.ts';
 import { ManualClock } from './manual-clock.ts';
 import { type SeededAttempt, seedAttempt } from './model-attempt.ts';
 import { type ModelServer, startModelServer } from './model-server.ts';
+import { bindModel } from './models.ts';
 
 export const MODEL_BOUNDS: ModelBounds = { firstByteTimeoutMs: 60_000, idleTimeoutMs: 60_000, noContentTimeoutMs: 180_000 };
 export const CALL_BOUNDS: CallBounds = {
@@ -59,14 +61,16 @@ export interface CallOptions {
 
 export interface RigOptions {
   readonly db: Database;
-  readonly config: ModelConfig;
+  readonly config: EnvironmentProvider | 'demo';
+  readonly addressRules?: { readonly allowPrivate: boolean };
+  readonly secrets?: SecretBox;
   readonly bounds?: Partial<ModelBounds>;
   readonly callBounds?: Partial<CallBounds>;
 }
 
 /** The configuration of a provider at `url` that speaks `api`. */
-export function providerAt(url: string, api: LlmApi = 'openai-completions'): ProviderConfig {
-  return { api, baseUrl: new URL(url), apiKey: PROVIDER_KEY, model: PROVIDER_MODEL, contextTokens: 100_000, outputTokens: 8_000 };
+export function providerAt(url: string, api: LlmApi = 'openai-completions'): EnvironmentProvider {
+  return { api, baseUrl: new URL(url), apiKey: PROVIDER_KEY, model: PROVIDER_MODEL };
 }
 
 export interface GatewaySuite {
@@ -110,9 +114,15 @@ export async function startGateway(options: RigOptions): Promise<GatewayRig> {
   const clock = new ManualClock();
   const lines: LogLine[] = [];
   const bounds = { ...MODEL_BOUNDS, ...options.bounds };
-  const provider = createProvider(options.config, bounds, clock);
+  const { db, config, addressRules = { allowPrivate: true } } = options;
+  if (config === 'demo') await bindModel(db, { name: 'demo', baseUrl: null, ...DEMO });
+  else await bindModel(db, { api: config.api, baseUrl: config.baseUrl.toString(), providerModel: config.model });
+  const log = keepingLog(lines);
+  const environment = config === 'demo' ? null : config;
+  const secrets = options.secrets ?? new SecretBox({ current: null, old: null });
+  const providers = new Providers({ db, clock, log, bounds, environment, secrets, addressRules });
   const callBounds = { ...CALL_BOUNDS, ...options.callBounds };
-  const gateway = createGateway({ db: options.db, provider, clock, log: keepingLog(lines), bounds, callBounds });
+  const gateway = createGateway({ db, providers, clock, log, bounds, callBounds });
   const attempts = new Map<string, SeededAttempt>();
   const admit = (attempt: SeededAttempt) => void attempts.set(attempt.sandbox.sandboxId, attempt);
   const app = new Koa();

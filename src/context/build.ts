@@ -4,7 +4,7 @@
  */
 import { readPath, readTurnFacts } from '../../db/context/read-path.ts';
 import type { Database } from '../../db/pool.ts';
-import type { AgentModel, ContextResponse } from '../contract/agent.ts';
+import type { ContextResponse } from '../contract/agent.ts';
 import type { RunId } from '../kernel/ids.ts';
 import { contextFiles } from './documents.ts';
 import { buildPath, questionText } from './path.ts';
@@ -14,13 +14,13 @@ import { tar } from './tar.ts';
 
 export interface ContextOptions {
   readonly assistantName: string;
-  readonly model: AgentModel;
 }
 
-/** null: the run has no turn (any more). */
+/** null: the run has no turn (any more), or its turn was not admitted. */
 export async function buildContext(db: Database, runId: RunId, options: ContextOptions): Promise<ContextResponse | null> {
   const facts = await readTurnFacts(db, runId);
-  if (!facts) return null;
+  if (!facts?.admission) return null;
+  const { model: id, api, contextTokens, outputTokens } = facts.admission;
   const rows = await readPath(db, facts.conversationId, facts.questionSeq);
   const current = rows.find((row) => row.id === facts.questionEntryId);
   if (!current) return null;
@@ -35,7 +35,7 @@ export async function buildContext(db: Database, runId: RunId, options: ContextO
     prompt: questionText(current, facts.timeZone),
     systemPrompt: systemPrompt(options.assistantName),
     situation: situation(facts),
-    model: options.model,
+    model: { id, api, contextTokens, outputTokens },
     documents: tar(contextFiles(facts)).toString('base64'),
   };
 }

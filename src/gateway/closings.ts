@@ -1,6 +1,6 @@
 /**
  * Owns: writing how calls ended, after their answers: batched, in the background, with bounded retries. rule: R15
- * A closing that is lost (the database was away for too long, or this server died) leaves an open row, which the sweep of abandoned calls
+ * A closing that is lost (the database was away for too long, or this server died) leaves an open row, which the sweep of unknown calls
  * closes without tokens. The statement closes a row once, so a repeat after an unknown outcome changes nothing.
  */
 import { type CallClosing, closeCalls } from '../../db/gateway/close-calls.ts';

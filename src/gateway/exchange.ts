@@ -7,17 +7,32 @@ import type { Context } from 'koa';
 import type { CallOutcome } from '../../db/gateway/close-calls.ts';
 import { type OpenCallResult, openCall } from '../../db/gateway/open-call.ts';
 import type { Executor } from '../../db/pool.ts';
+import type { LlmApi } from '../contract/agent.ts';
 import { LIMITS } from '../contract/limits.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { type ConversationId, type RunId, type SandboxId, uuidv7, type WorkspaceId } from '../kernel/ids.ts';
 import { errorKind, type Log } from '../kernel/log.ts';
+import type { Breakers } from './breakers.ts';
 import type { CallsInFlight } from './calls-in-flight.ts';
 import type { ClosingWriter } from './closings.ts';
 import type { JsonObject } from './json.ts';
 import { ModelCall } from './model-call.ts';
 import type { ModelBounds } from './model-config.ts';
-import { answerProblem, BUSY, CALL_LIMIT, faultProblem, sealedProblem, type Unanswered, unansweredProblem } from './problems.ts';
+import {
+  answerProblem,
+  BUSY,
+  CALL_LIMIT,
+  faultProblem,
+  type GatewayProblem,
+  NO_MODEL,
+  PAUSED,
+  sealedProblem,
+  type Unanswered,
+  unansweredProblem,
+  wrongWire,
+} from './problems.ts';
 import { type Provider, type ProviderReply, type ProviderRequest, ProviderStalled } from './provider.ts';
+import type { Providers } from './providers.ts';
 import { type Ending, relayReply } from './relay.ts';
 import { StallWatch } from './stall-watch.ts';
 import { NO_USAGE } from './stream-facts.ts';
@@ -29,6 +44,8 @@ export interface CallRequest {
   readonly conversationId: ConversationId;
   readonly runId: RunId;
   readonly epoch: number;
+  /** The wire that the sandbox speaks. */
+  readonly api: LlmApi;
   readonly json: JsonObject;
   readonly streams: boolean;
   readonly beta: boolean;
@@ -36,10 +53,11 @@ export interface CallRequest {
 
 export interface ExchangeDeps {
   readonly db: Executor;
-  readonly provider: Provider;
+  readonly providers: Providers;
   readonly clock: Clock;
   readonly log: Log;
   readonly bounds: ModelBounds;
+  readonly breakers: Breakers;
   readonly calls: CallsInFlight;
   readonly closings: ClosingWriter;
   /** Told once per opened call. */
@@ -56,7 +74,7 @@ export async function exchange(deps: ExchangeDeps, ctx: Context, request: CallRe
   try {
     const opened = await open(deps, call, request);
     if (opened.kind === 'opened') await answer(deps, { ctx, call, request, opened });
-    else answerProblem(ctx, opened.kind === 'call_limit' ? CALL_LIMIT : sealedProblem(opened));
+    else answerProblem(ctx, notOpenedProblem(opened));
   } catch (error) {
     deps.log.error('model_call_failed', { callId: call.callId, runId: call.runId }, error);
     if (ctx.headerSent) ctx.res.destroy();
@@ -69,10 +87,22 @@ export async function exchange(deps: ExchangeDeps, ctx: Context, request: CallRe
 
 function open(deps: ExchangeDeps, call: ModelCall, request: CallRequest): Promise<OpenCallResult> {
   const { callId, runId, epoch, sandboxId } = call;
-  const { workspaceId, conversationId } = request;
-  const { api, model } = deps.provider;
+  const { workspaceId, conversationId, api } = request;
   const callsMax = LIMITS.modelCallsMax;
-  return openCall(deps.db, { callId, runId, epoch, sandboxId, workspaceId, conversationId, api, model, callsMax });
+  return openCall(deps.db, { callId, runId, epoch, sandboxId, workspaceId, conversationId, api, callsMax });
+}
+
+function notOpenedProblem(why: Exclude<OpenCallResult, { kind: 'opened' }>): GatewayProblem {
+  switch (why.kind) {
+    case 'call_limit':
+      return CALL_LIMIT;
+    case 'wrong_wire':
+      return wrongWire(why.api);
+    case 'no_model':
+      return NO_MODEL;
+    default:
+      return sealedProblem(why);
+  }
 }
 
 interface OpenedCall {
@@ -83,13 +113,17 @@ interface OpenedCall {
 }
 
 const BROKEN: Ending = { outcome: 'truncated', httpStatus: null, usage: NO_USAGE, bytes: 0 };
+/** Nothing was sent. */
+const UNSENT: Ending = { ...BROKEN, outcome: 'unreachable' };
 
 async function answer(deps: ExchangeDeps, openedCall: OpenedCall): Promise<void> {
   const { call, opened } = openedCall;
   const startedAtMs = deps.clock.monotonicMs();
-  let ending = BROKEN;
+  let ending = UNSENT;
   try {
-    ending = await askProvider(deps, openedCall);
+    const provider = await deps.providers.of(opened.target);
+    if ('send' in provider) ending = await passBreaker(deps, openedCall, provider);
+    else answerProblem(openedCall.ctx, provider);
   } finally {
     const { outcome, httpStatus, usage, bytes, error } = ending;
     deps.closings.add({ callId: call.callId, outcome, httpStatus, ...usage });
@@ -110,14 +144,30 @@ async function answer(deps: ExchangeDeps, openedCall: OpenedCall): Promise<void>
   }
 }
 
-async function askProvider(deps: ExchangeDeps, { ctx, call, request }: OpenedCall): Promise<Ending> {
+/** A call that a pause refuses sends nothing; every other one tells the breaker how it ended. */
+async function passBreaker(deps: ExchangeDeps, openedCall: OpenedCall, provider: Provider): Promise<Ending> {
+  const passage = deps.breakers.enter(openedCall.opened.target.connectionId);
+  if (!passage) {
+    answerProblem(openedCall.ctx, PAUSED);
+    return { ...UNSENT, outcome: 'paused' };
+  }
+  let ending: Ending | null = null;
+  try {
+    ending = await askProvider(deps, openedCall, provider);
+    return ending;
+  } finally {
+    passage.ended(ending?.outcome ?? 'aborted', ending?.httpStatus ?? null);
+  }
+}
+
+async function askProvider(deps: ExchangeDeps, { ctx, call, request, opened }: OpenedCall, provider: Provider): Promise<Ending> {
   const watch = new StallWatch(deps.clock, deps.bounds, () => call.cut({ kind: 'stalled' }));
   try {
-    const { json, beta } = request;
-    const reply = await firstOf(deps, call, { json, beta, headers: ctx.req.headers, signal: call.signal });
+    const json = { ...request.json, model: opened.target.providerModel };
+    const reply = await firstOf(provider, call, { json, beta: request.beta, headers: ctx.req.headers, signal: call.signal });
     if ('status' in reply) {
       watch.answered();
-      return await relayReply({ ctx, call, watch, streams: request.streams, provider: deps.provider, clock: deps.clock }, reply);
+      return await relayReply({ ctx, call, watch, streams: request.streams, provider, clock: deps.clock }, reply);
     }
     answerProblem(ctx, unansweredProblem(reply));
     return { ...BROKEN, outcome: reply.kind, error: reply.kind === 'unreachable' ? reply.error : undefined };
@@ -127,9 +177,9 @@ async function askProvider(deps: ExchangeDeps, { ctx, call, request }: OpenedCal
 }
 
 /** The provider's response headers, or why there are none; whichever comes first. A call that is already cut sends nothing. */
-function firstOf(deps: ExchangeDeps, call: ModelCall, request: ProviderRequest): Promise<ProviderReply | Unanswered> {
+function firstOf(provider: Provider, call: ModelCall, request: ProviderRequest): Promise<ProviderReply | Unanswered> {
   if (call.cause) return Promise.resolve(call.cause);
-  const sent = deps.provider.send(request).catch((error: unknown): Unanswered => {
+  const sent = provider.send(request).catch((error: unknown): Unanswered => {
     if (call.cause) return call.cause;
     if (error instanceof ProviderStalled) return { kind: 'stalled' };
     return { kind: 'unreachable', error: errorKind(error instanceof Error ? (error.cause ?? error) : error) };

@@ -1,24 +1,25 @@
 /**
- * Owns: the LLM gateway as a whole: model calls of sandboxes go in, one provider answers, each call has one usage row, and a call whose
- * attempt is over ends at once.
- * Does not own: the listener and its authentication (src/http), prices, the breaker (a Provider that wraps one).
+ * Owns: the LLM gateway as a whole: model calls of sandboxes go in, the provider of the turn's admission answers, each call has one usage row,
+ * and a call whose attempt is over ends at once. A sweep closes the rows that a server left open when it died. rule: R15
+ * Does not own: the listener and its authentication (src/http), which model a turn has (the function turn_admission).
  */
 import type { Middleware } from 'koa';
-import type { CallOutcome } from '../../db/gateway/close-calls.ts';
+import { type CallOutcome, closeUnknownCalls } from '../../db/gateway/close-calls.ts';
 import type { Executor } from '../../db/pool.ts';
-import { type Clock, pause } from '../kernel/clock.ts';
-import type { Log } from '../kernel/log.ts';
+import { type Clock, pause, type Timer } from '../kernel/clock.ts';
+import { errorKind, type Log } from '../kernel/log.ts';
+import { Breakers } from './breakers.ts';
 import { type CallBounds, CallsInFlight } from './calls-in-flight.ts';
 import { ClosingWriter } from './closings.ts';
 import { exchange } from './exchange.ts';
 import type { ModelBounds } from './model-config.ts';
 import { answerProblem, DRAINING } from './problems.ts';
-import type { Provider } from './provider.ts';
+import type { Providers } from './providers.ts';
 import { gatewayRoute } from './route.ts';
 
 export interface GatewayOptions {
   readonly db: Executor;
-  readonly provider: Provider;
+  readonly providers: Providers;
   readonly clock: Clock;
   readonly log: Log;
   readonly bounds: ModelBounds;
@@ -29,6 +30,8 @@ export interface GatewayStats {
   readonly inFlight: number;
   /** Closings that are not written yet. */
   readonly closingsWaiting: number;
+  /** Connections that this server calls no more, or only to probe. */
+  readonly connectionsPaused: number;
   /** Opened calls that have ended, since the start. */
   readonly ended: Readonly<Partial<Record<CallOutcome, number>>>;
 }
@@ -36,6 +39,8 @@ export interface GatewayStats {
 export interface Gateway {
   /** For the agent listener, after it has set `ctx.state.sandbox`; nothing may have read the body. */
   readonly middleware: Middleware;
+  /** Starts the sweep that closes what dead servers left open. */
+  start(): void;
   /** For each change, local or from another server: the calls in flight of these runs end at once, unless they are a newer attempt's. */
   seal(runIds: readonly string[]): void;
   stats(): GatewayStats;
@@ -43,23 +48,43 @@ export interface Gateway {
   drain(graceMs: number): Promise<void>;
 }
 
+/** Longer than the longest turn and its closing: what is still open then has lost its server. */
+const UNKNOWN_AFTER_MS = 20 * 60_000;
+const UNKNOWN_SWEEP_MS = 60_000;
+const UNKNOWN_BATCH_MAX = 500;
+
+/** Servers do not coordinate: rows that another one closes are skipped. */
+async function closeUnknown({ db, log }: GatewayOptions, onEnd: (outcome: CallOutcome) => void): Promise<void> {
+  try {
+    const calls = await closeUnknownCalls(db, UNKNOWN_AFTER_MS, UNKNOWN_BATCH_MAX);
+    for (let n = 0; n < calls; n++) onEnd('unknown');
+    if (calls > 0) log.warn('model_calls_unknown', { calls });
+  } catch (error) {
+    log.warn('model_calls_unknown_failed', { error: errorKind(error) });
+  }
+}
+
 export function createGateway(options: GatewayOptions): Gateway {
-  const { db, provider, clock, log, bounds, callBounds } = options;
+  const { db, providers, clock, log, bounds, callBounds } = options;
   const calls = new CallsInFlight({ db, clock, log, bounds: callBounds });
   const closings = new ClosingWriter({ db, clock, log });
   const ended: Partial<Record<CallOutcome, number>> = {};
   const onEnd = (outcome: CallOutcome) => {
     ended[outcome] = (ended[outcome] ?? 0) + 1;
   };
-  const deps = { db, provider, clock, log, bounds, calls, closings, onEnd };
+  const breakers = new Breakers({ db, clock, log });
+  const deps = { db, providers, breakers, clock, log, bounds, calls, closings, onEnd };
+  let sweep: Timer | undefined;
   let draining = false;
   return {
     middleware: gatewayRoute({
-      provider,
       exchange: async (ctx, request) => (draining ? answerProblem(ctx, DRAINING) : exchange(deps, ctx, request)),
     }),
+    start() {
+      sweep ??= clock.every(UNKNOWN_SWEEP_MS, () => void closeUnknown(options, onEnd));
+    },
     seal: (runIds) => calls.seal(runIds),
-    stats: () => ({ inFlight: calls.size, closingsWaiting: closings.waiting, ended: { ...ended } }),
+    stats: () => ({ inFlight: calls.size, closingsWaiting: closings.waiting, connectionsPaused: breakers.notClosed, ended: { ...ended } }),
     async drain(graceMs) {
       draining = true;
       const waited = new AbortController();
@@ -68,8 +93,9 @@ export function createGateway(options: GatewayOptions): Gateway {
       calls.cutAll();
       await idle;
       calls.stop();
+      sweep?.cancel();
       await closings.flushed();
-      await provider.close();
+      await providers.close();
     },
   };
 }

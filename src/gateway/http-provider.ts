@@ -2,6 +2,7 @@
  * Owns: a provider that is reached over HTTP. undici with an agent of our own: its timeouts are set from ours, it follows no redirect, it
  * decodes nothing, and it repeats nothing (a repeated model call would be billed twice).
  */
+import type { LookupFunction } from 'node:net';
 import { Agent, request } from 'undici';
 import { providerHeaders } from './headers.ts';
 import { endpointOf, type ModelBounds, type ProviderConfig } from './model-config.ts';
@@ -12,18 +13,17 @@ const KEEP_ALIVE_MS = 10_000;
 
 export class HttpProvider implements Provider {
   readonly api;
-  readonly model;
   readonly #config: ProviderConfig;
   readonly #bounds: ModelBounds;
   readonly #agent: Agent;
 
-  constructor(config: ProviderConfig, bounds: ModelBounds) {
+  /** `lookup` judges where the provider's name leads; without it the address is trusted. */
+  constructor(config: ProviderConfig, bounds: ModelBounds, lookup?: LookupFunction) {
     this.api = config.api;
-    this.model = config.model;
     this.#config = config;
     this.#bounds = bounds;
     this.#agent = new Agent({
-      connectTimeout: Math.min(CONNECT_TIMEOUT_MAX_MS, bounds.firstByteTimeoutMs),
+      connect: { timeout: Math.min(CONNECT_TIMEOUT_MAX_MS, bounds.firstByteTimeoutMs), ...(lookup ? { lookup } : {}) },
       headersTimeout: bounds.firstByteTimeoutMs,
       bodyTimeout: 0,
       keepAliveTimeout: KEEP_ALIVE_MS,
@@ -51,7 +51,11 @@ export class HttpProvider implements Provider {
     }
   }
 
-  /** Ends what is left. */
+  retire(): void {
+    // It can only fail when it is closed already.
+    this.#agent.close().catch(() => undefined);
+  }
+
   close(): Promise<void> {
     return this.#agent.destroy();
   }

@@ -2,7 +2,7 @@
  * Owns: what the gateway is told about a provider, and the addresses that follow from it.
  * Does not own: reading the environment (src/config.ts) or the price of a call.
  */
-import type { AgentModel, LlmApi } from '../contract/agent.ts';
+import type { LlmApi } from '../contract/agent.ts';
 
 export interface ProviderConfig {
   readonly api: LlmApi;
@@ -10,14 +10,13 @@ export interface ProviderConfig {
   readonly baseUrl: URL;
   /** null: the provider asks for none (a server on this machine). */
   readonly apiKey: string | null;
-  /** The provider's own name of the model. */
-  readonly model: string;
-  readonly contextTokens: number;
-  readonly outputTokens: number;
 }
 
-/** `demo`: no provider is configured, the built-in demo model answers. */
-export type ModelConfig = ProviderConfig | 'demo';
+/** The provider of this server's environment, and the one model that it may be asked for. */
+export interface EnvironmentProvider extends ProviderConfig {
+  /** The provider's own name of the model. */
+  readonly model: string;
+}
 
 /** How long a provider may be silent, milliseconds. */
 export interface ModelBounds {
@@ -32,11 +31,8 @@ export interface ModelBounds {
 export const DEMO_API: LlmApi = 'openai-completions';
 export const DEMO_MODEL = 'heph-demo';
 
-/** The model as a sandbox sees it. Its name is ours: the gateway writes the provider's name into each call. */
-export function agentModelOf(config: ModelConfig): AgentModel {
-  if (config === 'demo') return { id: DEMO_MODEL, api: DEMO_API, contextTokens: 131_072, outputTokens: 8_192 };
-  return { id: 'heph', api: config.api, contextTokens: config.contextTokens, outputTokens: config.outputTokens };
-}
+/** The built-in model, as the rows of a fresh installation describe it. */
+export const DEMO = { api: DEMO_API, providerModel: DEMO_MODEL, contextTokens: 131_072, outputTokens: 8_192 } as const;
 
 /** Where each API listens, below `/v1`. */
 export const API_PATHS: Readonly<Record<LlmApi, string>> = {

@@ -1,6 +1,6 @@
 /**
  * Owns: what a sandbox may ask of a model. The gateway is a sandbox's only way out, so nothing in a request may make the provider fetch,
- * search, run or remember something on the sandbox's behalf, or choose another model. A pure function: (api, json, model) -> json or why not.
+ * search, run or remember something on the sandbox's behalf, or choose another model. A pure function: (api, json) -> json or why not.
  */
 import type { LlmApi } from '../contract/agent.ts';
 import { type JsonObject, objectsIn, toObject } from './json.ts';
@@ -25,14 +25,14 @@ const OWN_TOOL_TYPES: Readonly<Record<LlmApi, readonly unknown[]>> = {
   'anthropic-messages': [undefined, null, 'custom'],
 };
 
-/** The request as the provider gets it: our model name, and usage reported at the end of a stream. */
-export function applyPolicy(api: LlmApi, json: JsonObject, model: string): PolicyResult {
+/** The request with usage reported at the end of a stream. Its model is written over when the call is opened. */
+export function applyPolicy(api: LlmApi, json: JsonObject): PolicyResult {
   const why = refusedMember(api, json) ?? hostedTool(api, json) ?? remoteContent(json);
   if (why !== undefined) return { kind: 'refused', why };
   const streams = json['stream'] === true;
   const metered = api === 'openai-completions' && streams;
   const streamOptions = metered ? { stream_options: { ...toObject(json['stream_options']), include_usage: true } } : {};
-  return { kind: 'allowed', streams, json: { ...json, ...streamOptions, model } };
+  return { kind: 'allowed', streams, json: { ...json, ...streamOptions } };
 }
 
 function refusedMember(api: LlmApi, json: JsonObject): string | undefined {

@@ -47,7 +47,7 @@ export function bodyTooLarge(closesConnection: boolean): GatewayProblem {
 }
 
 export function wrongWire(configured: LlmApi): GatewayProblem {
-  const detail = `The configured model speaks ${configured}: call /internal/llm/v1${API_PATHS[configured]}.`;
+  const detail = `The model of this turn speaks ${configured}: call /internal/llm/v1${API_PATHS[configured]}.`;
   return { status: 404, code: 'NOT_FOUND', detail, retry: 'never' };
 }
 
@@ -92,24 +92,63 @@ export const STALLED: GatewayProblem = {
   retry: 'later',
 };
 
+/** The breaker of the connection is open. The loop ends its turn: the next ones are not admitted until the pause is over. */
+export const PAUSED: GatewayProblem = {
+  status: 503,
+  code: 'UPSTREAM_PAUSED',
+  errorCode: 'upstream_paused',
+  detail: 'Calls to the AI model are paused, because it did not answer.',
+  retry: 'later',
+  retryAfterS: 30,
+};
+
+export const NO_MODEL: GatewayProblem = {
+  status: 503,
+  code: 'NO_MODEL',
+  detail: 'The AI connection of this turn was disabled. Enable it, or bind another model.',
+  retry: 'never',
+};
+
+/** Servers with different settings share the installation: /readyz says so. */
+export const OTHER_ENVIRONMENT: GatewayProblem = {
+  status: 503,
+  code: 'NO_MODEL',
+  detail: 'This server was started without the AI provider of this turn. Give every server the same HEPH_LLM_ variables.',
+  retry: 'never',
+};
+
+export const KEY_SEALED: GatewayProblem = {
+  status: 503,
+  code: 'NO_MODEL',
+  detail: 'This server cannot open the key of the AI connection. Give every server the HEPH_SECRET_KEY that sealed it, or store it again.',
+  retry: 'never',
+};
+
+export const ADDRESS_REFUSED: GatewayProblem = {
+  status: 503,
+  code: 'NO_MODEL',
+  detail: 'The base URL of the AI connection may not be called from this server. Correct it, or allow it with HEPH_LLM_ALLOW_PRIVATE.',
+  retry: 'never',
+};
+
 export const UNREACHABLE: GatewayProblem = {
   status: 502,
   code: 'UPSTREAM_UNREACHABLE',
-  detail: 'The AI provider at HEPH_LLM_BASE_URL cannot be reached. Check that the address is right and that the provider is running.',
+  detail: 'The AI provider cannot be reached. Check its address (HEPH_LLM_BASE_URL, or the connection) and that it is running.',
   retry: 'later',
 };
 
 export const KEY_REFUSED: GatewayProblem = {
   status: 502,
   code: 'UPSTREAM_ERROR',
-  detail: 'The AI provider refused the key. Check HEPH_LLM_API_KEY.',
+  detail: 'The AI provider refused the key. Check HEPH_LLM_API_KEY, or the key of the connection.',
   retry: 'never',
 };
 
 export const NOT_AN_ANSWER: GatewayProblem = {
   status: 502,
   code: 'UPSTREAM_ERROR',
-  detail: 'What answers at HEPH_LLM_BASE_URL is no model API. Check HEPH_LLM_API and HEPH_LLM_BASE_URL.',
+  detail: 'What answers at HEPH_LLM_BASE_URL (or the address of the connection) is no model API. Check the address and HEPH_LLM_API.',
   retry: 'never',
 };
 

@@ -28,10 +28,11 @@ export interface ProviderReply {
 
 export interface Provider {
   readonly api: LlmApi;
-  /** The provider's own name of the model. */
-  readonly model: string;
   /** Resolves with the response headers. Rejects with ProviderUnreachable or ProviderStalled. */
   send(request: ProviderRequest): Promise<ProviderReply>;
+  /** No new call will come: ends when those in flight have. */
+  retire(): void;
+  /** Ends what is left. */
   close(): Promise<void>;
 }
 

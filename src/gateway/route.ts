@@ -13,15 +13,13 @@ import type { CallRequest } from './exchange.ts';
 import { type JsonObject, parseObject } from './json.ts';
 import { API_PATHS } from './model-config.ts';
 import { applyPolicy } from './policy.ts';
-import { answerProblem, BAD_JSON, badRequest, bodyTooLarge, type GatewayProblem, wrongWire } from './problems.ts';
-import type { Provider } from './provider.ts';
+import { answerProblem, BAD_JSON, badRequest, bodyTooLarge, type GatewayProblem } from './problems.ts';
 
 const PREFIX = '/internal/llm/v1';
 const PATH_APIS = new Map(LLM_APIS.map((api) => [`${PREFIX}${API_PATHS[api]}`, api]));
 const BETA_QUERY = 'beta=true';
 
 export interface RouteDeps {
-  readonly provider: Provider;
   /** Makes the call and answers the request. */
   readonly exchange: (ctx: Context, request: CallRequest) => Promise<void>;
 }
@@ -33,17 +31,16 @@ export function gatewayRoute(deps: RouteDeps): Middleware {
     if (api === undefined) return next();
     const sandbox = ctx.state['sandbox'] as SandboxIdentity | undefined;
     if (!sandbox) throw new RuntimeFault('UNAUTHENTICATED', 'A sandbox credential is needed.');
-    const read = await readCall(ctx, api, deps.provider);
+    const read = await readCall(ctx, api);
     if (read === 'hung up') ctx.respond = false;
     else if ('status' in read) answerProblem(ctx, read);
-    else await deps.exchange(ctx, { ...sandbox, ...read, beta: ctx.querystring === BETA_QUERY });
+    else await deps.exchange(ctx, { ...sandbox, ...read, api, beta: ctx.querystring === BETA_QUERY });
   };
 }
 
 type CheckedCall = Pick<CallRequest, 'runId' | 'epoch' | 'json' | 'streams'>;
 
-async function readCall(ctx: Context, api: LlmApi, provider: Provider): Promise<CheckedCall | GatewayProblem | 'hung up'> {
-  if (api !== provider.api) return wrongWire(provider.api);
+async function readCall(ctx: Context, api: LlmApi): Promise<CheckedCall | GatewayProblem | 'hung up'> {
   if (ctx.querystring !== '' && !(api === 'anthropic-messages' && ctx.querystring === BETA_QUERY)) {
     return badRequest('This path takes no query.');
   }
@@ -56,7 +53,7 @@ async function readCall(ctx: Context, api: LlmApi, provider: Provider): Promise<
   if (body.kind === 'too_large') return bodyTooLarge(!body.read);
   const json = decode(body.bytes);
   if (!json) return BAD_JSON;
-  const allowed = applyPolicy(api, json, provider.model);
+  const allowed = applyPolicy(api, json);
   if (allowed.kind === 'refused') return badRequest(allowed.why);
   return { runId: runId as RunId, epoch: Number(epoch), json: allowed.json, streams: allowed.streams };
 }

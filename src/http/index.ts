@@ -3,8 +3,9 @@
  */
 export { type AgentListenerOptions, createAgentListener } from './agent/listener.ts';
 export type { Authenticator } from './auth/authenticator.ts';
-export { localAuthenticator, requireLoopback } from './auth/local.ts';
+export { localAuthenticator, requireLocalAdmin, requireLoopback } from './auth/local.ts';
 export { buildOpenApi } from './openapi.ts';
+export type { ModelAdminPort } from './ops/admin-models.ts';
 export { createOpsListener, type OpsListenerOptions } from './ops/listener.ts';
 export type { PartState, ReadinessPart } from './ops/readiness.ts';
 export type { EventSink, LiveStreams, SessionFacts, Stages } from './ports.ts';

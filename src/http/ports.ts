@@ -30,8 +30,6 @@ export interface Stages {
 /** What `GET /session` says about the installation. */
 export interface SessionFacts {
   readonly assistantName: string;
-  /** True while the built-in demo model answers. */
-  demoModel(): boolean;
   /** Warnings that a person must see. */
   warnings(): readonly string[];
   readonly maxFollowUps: number;

@@ -16,6 +16,7 @@ export interface GaugeSources {
   readonly modelCalls: () => {
     readonly inFlight: number;
     readonly closingsWaiting: number;
+    readonly connectionsPaused: number;
     readonly ended: Readonly<Record<string, number>>;
   };
 }
@@ -65,6 +66,9 @@ export function registerGauges(registry: Registry, sources: GaugeSources): void 
   gauge('heph_model_calls_in_flight', 'Model calls under way.', { collect: (to) => to.set(sources.modelCalls().inFlight) });
   gauge('heph_model_closings_waiting', 'Ended calls whose rows are still open.', {
     collect: (to) => to.set(sources.modelCalls().closingsWaiting),
+  });
+  gauge('heph_model_connections_paused', 'Connections whose breaker is not closed on this server.', {
+    collect: (to) => to.set(sources.modelCalls().connectionsPaused),
   });
   registerModelCalls(registry, sources);
 }

@@ -75,6 +75,18 @@ export function capacityPart(db: Database, capacityTurns: number): Part {
   };
 }
 
+/** The model of this server's settings is the one in force: otherwise a server with other settings was started after this one. */
+export function environmentModelPart(isInForce: () => Promise<boolean>): Part {
+  return {
+    ...{ name: 'environment-model', required: false },
+    async check() {
+      if (await isInForce()) return { ok: true, why: READY };
+      const text = 'A server with other HEPH_LLM_ variables was started after this one, and its model is in force.';
+      return { ok: false, why: `${text} Give every server the same HEPH_LLM_ variables and restart them.` };
+    },
+  };
+}
+
 /** Something that an operator should know. `warning` is null when there is nothing. */
 export function notePart(name: string, note: () => { warning: string | null; why: string }): Part {
   return {

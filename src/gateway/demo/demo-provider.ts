@@ -22,7 +22,6 @@ type Delta = Readonly<Record<string, unknown>>;
 
 export class DemoProvider implements Provider {
   readonly api: LlmApi = DEMO_API;
-  readonly model = DEMO_MODEL;
   readonly #clock: Clock;
 
   constructor(clock: Clock) {
@@ -36,6 +35,10 @@ export class DemoProvider implements Provider {
     }
     const body = this.#stream(readDemoRequest(json), signal);
     return { status: 200, headers: { 'content-type': 'text/event-stream' }, body, discard };
+  }
+
+  retire(): void {
+    // nothing is open
   }
 
   async close(): Promise<void> {

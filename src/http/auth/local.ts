@@ -28,7 +28,7 @@ export function loopbackPort(host: string, defaultPort: number): number | null {
   return port <= 65_535 ? port : null;
 }
 
-/** Throws FORBIDDEN unless the peer and the Host are loopback. Also the operations listener's guard in local mode. */
+/** Throws FORBIDDEN unless the peer and the Host are loopback. */
 export function requireLoopback(ctx: Koa.Context): void {
   if (!isLoopbackAddress(ctx.req.socket.remoteAddress)) {
     throw new RuntimeFault('FORBIDDEN', 'This server answers only on the machine that it runs on. Open it there, or configure sign-in.');
@@ -36,6 +36,12 @@ export function requireLoopback(ctx: Koa.Context): void {
   if (loopbackPort(ctx.req.headers.host ?? '', 80) === null) {
     throw new RuntimeFault('FORBIDDEN', 'This server answers only to the names of its own machine. Open it as http://localhost.');
   }
+}
+
+/** The guard of the admin API in local mode: this machine, and no page of another site. */
+export function requireLocalAdmin(ctx: Koa.Context): void {
+  requireLoopback(ctx);
+  requireOwnPage(ctx);
 }
 
 function requireOwnPage(ctx: Koa.Context): void {

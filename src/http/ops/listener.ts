@@ -6,6 +6,7 @@ import type { ActorView } from '../../../actors/index.ts';
 import type { Log } from '../../kernel/log.ts';
 import { createApp, type RequestObserver } from '../route.ts';
 import { createServer, type HttpListener } from '../server.ts';
+import { adminModelRoutes, type ModelAdminPort } from './admin-models.ts';
 import { getActors } from './get-actors.ts';
 import { getLivez } from './get-livez.ts';
 import { getMetrics, type MetricsSource } from './get-metrics.ts';
@@ -19,6 +20,7 @@ export interface OpsListenerOptions {
   readonly started: () => boolean;
   readonly metrics: MetricsSource;
   readonly actors: () => readonly ActorView[];
+  readonly models?: ModelAdminPort;
   /** Throws when the caller may not see `/admin`; in local mode `requireLoopback`. */
   readonly adminGuard: (ctx: Koa.Context) => void;
   readonly connectionsMax: number;
@@ -29,8 +31,15 @@ export interface OpsListenerOptions {
 const IDLE_TIMEOUT_MS = 30_000;
 
 export function createOpsListener(options: OpsListenerOptions): HttpListener {
-  const { parts, started, metrics, actors, adminGuard, connectionsMax, log, observe } = options;
-  const routes = [getLivez(), getReadyz(parts), getStartupz(started), getMetrics(metrics), getActors(actors, adminGuard)];
+  const { parts, started, metrics, actors, models, adminGuard, connectionsMax, log, observe } = options;
+  const routes = [
+    getLivez(),
+    getReadyz(parts),
+    getStartupz(started),
+    getMetrics(metrics),
+    getActors(actors, adminGuard),
+    ...(models ? adminModelRoutes(models, adminGuard) : []),
+  ];
   const app = createApp({ log, observe, routes });
   return createServer({ callback: app.callback(), portVariable: 'HEPH_OPS_PORT', connectionsMax, idleTimeoutMs: IDLE_TIMEOUT_MS });
 }

@@ -16,7 +16,6 @@ export function getSession({ db, authenticator, session }: WebDeps): Route {
       ctx.body = {
         assistantName: session.assistantName,
         ...found,
-        demoModel: session.demoModel(),
         warnings: [...session.warnings()],
         limits: { questionMaxChars: LIMITS.questionMaxChars, maxFollowUps: session.maxFollowUps },
       } satisfies Session;

@@ -1,0 +1,94 @@
+/**
+ * Owns: running one admin command: its arguments, its request to the running server, what is printed.
+ * Does not own: which commands there are (commands.ts).
+ */
+import { parseArgs } from 'node:util';
+import { type AdminRequest, COMMANDS, type Command, UsageError } from './commands.ts';
+import { table } from './table.ts';
+
+export interface CliContext {
+  /** The operations listener, for example `http://127.0.0.1:9090`. */
+  readonly opsUrl: string;
+  readonly readInput: () => Promise<string>;
+  readonly out: (text: string) => void;
+  readonly err: (text: string) => void;
+}
+
+const REQUEST_TIMEOUT_MS = 15_000;
+
+/** True when these arguments are an admin command, right or wrong. */
+export function isAdminCommand([group]: readonly string[]): boolean {
+  return COMMANDS.some(({ words }) => words.split(' ')[0] === group);
+}
+
+/** The help of all admin commands. */
+export function adminHelp(): string {
+  return COMMANDS.map(({ words, usage, about }) => `  heph ${[words, usage].filter(Boolean).join(' ')}\n      ${about}\n`).join('');
+}
+
+/** Exit codes: 0 done, 1 the server refused or does not answer, 2 wrong arguments. */
+export async function runAdminCommand(args: readonly string[], context: CliContext): Promise<number> {
+  const command = COMMANDS.find(({ words }) => words === args.slice(0, 2).join(' '));
+  try {
+    if (!command) throw new UsageError(`There is no command "${args.slice(0, 2).join(' ')}".`);
+    const request = await readRequest(command, args.slice(2), context);
+    return await send(request, context);
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    const usage = command ? `  heph ${command.words} ${command.usage}\n` : adminHelp();
+    context.err(`${error.message}\n\n${usage}`);
+    return 2;
+  }
+}
+
+async function readRequest(command: Command, args: readonly string[], { readInput }: CliContext): Promise<AdminRequest> {
+  const { values, positionals } = parse(command, args);
+  if (positionals.length !== command.arguments) throw new UsageError(`"${command.words}" takes ${command.arguments} argument(s).`);
+  const readKey = async () => {
+    const key = (await readInput()).trim();
+    if (key === '') throw new UsageError('There is no key on standard input. Send it, for example: printf %s "$KEY" | heph …');
+    return key;
+  };
+  return command.request({ positionals, options: values, readKey });
+}
+
+function parse({ options, flags = [] }: Command, args: readonly string[]) {
+  const known = {
+    ...Object.fromEntries(options.map((option) => [option, { type: 'string' as const }])),
+    ...Object.fromEntries(flags.map((flag) => [flag, { type: 'boolean' as const }])),
+  };
+  try {
+    return parseArgs({ args: [...args], options: known, allowPositionals: true });
+  } catch (error) {
+    throw new UsageError((error as Error).message);
+  }
+}
+
+async function send({ method, path, body, list, done }: AdminRequest, { opsUrl, out, err }: CliContext): Promise<number> {
+  const json = body === undefined ? {} : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } };
+  let response: Response;
+  try {
+    response = await fetch(`${opsUrl}/admin/api/${path}`, { method, ...json, signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS) });
+  } catch {
+    err(`No server answers at ${opsUrl}. Start Heph, or set HEPH_OPS_PORT (and HEPH_BIND) to where it is.\n`);
+    return 1;
+  }
+  const text = await response.text();
+  if (!response.ok) {
+    err(`${refusal(text) ?? `The server answered ${response.status}.`}\n`);
+    return 1;
+  }
+  if (list !== undefined) out(table(JSON.parse(text)[list]));
+  if (done !== undefined) out(`${done}\n`);
+  return 0;
+}
+
+/** The sentence of a problem document. */
+function refusal(text: string): string | null {
+  try {
+    const { detail } = JSON.parse(text);
+    return typeof detail === 'string' ? detail : null;
+  } catch {
+    return null;
+  }
+}
