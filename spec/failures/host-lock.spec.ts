@@ -18,6 +18,7 @@ import { Gate } from '../support/actor-rig.ts';
 import { becomes, startActors, turnOf, until } from '../support/actors.ts';
 import { openTestDatabase, useDatabase } from '../support/database.ts';
 import { emptyLedger, makePerson, run } from '../support/ledger.ts';
+import { bindModel } from '../support/models.ts';
 import { answerAtOnce } from '../support/stub-sandboxes.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
 
@@ -172,6 +173,7 @@ describe('a restart of PostgreSQL', function () {
     const { url, port } = postgres;
     const pools = [await openTestDatabase(url, 4), await openTestDatabase(url, 4)] as const;
     await reconcileSlots(pools[0], 4);
+    await bindModel(pools[0]);
     const servers = [
       await startActors({ pool: pools[0], url }, { clock: systemClock, sweepMs: 200 }),
       await startActors({ pool: pools[1], url }, { clock: systemClock, sweepMs: 200 }),
