@@ -70,7 +70,8 @@ export class CapacityBehaviour implements Behaviour<CapacityState, CapacityComma
   async handle(state: CapacityState, command: CapacityCommand): Promise<{ state: CapacityState; reply: undefined }> {
     switch (command.type) {
       case 'Offer':
-        if (!state.offers.has(command.pull.sandbox.conversationId)) state.unjudged.add(command.pull.sandbox.conversationId);
+        // Also when it is offered again: a judgement that met another writer of the conversation judged nothing.
+        state.unjudged.add(command.pull.sandbox.conversationId);
         state.offers.set(command.pull.sandbox.conversationId, command.pull);
         this.#claimSoon(state);
         break;
@@ -83,7 +84,7 @@ export class CapacityBehaviour implements Behaviour<CapacityState, CapacityComma
         break;
       case 'Claim':
         state.claimIsQueued = false;
-        await this.#claim(state.offers);
+        await this.#claim(state);
         await this.#judge(state);
         break;
       case 'Sweep':
@@ -100,15 +101,17 @@ export class CapacityBehaviour implements Behaviour<CapacityState, CapacityComma
   }
 
   /** What is not granted keeps its place: it is asked for again with the next offer, slot change or sweep. */
-  async #claim(offers: Offers): Promise<void> {
+  async #claim(state: CapacityState): Promise<void> {
+    const { offers } = state;
     for (const [conversationId, pull] of offers) if (!pull.open) offers.delete(conversationId);
     const waiting = [...offers.values()];
     for (let from = 0; from < waiting.length; from += CLAIM_BATCH_MAX) {
-      await this.#claimFor(offers, waiting.slice(from, from + CLAIM_BATCH_MAX));
+      await this.#claimFor(state, waiting.slice(from, from + CLAIM_BATCH_MAX));
     }
   }
 
-  async #claimFor(offers: Offers, pulls: readonly ParkedPull[]): Promise<void> {
+  async #claimFor(state: CapacityState, pulls: readonly ParkedPull[]): Promise<void> {
+    const { offers, unjudged } = state;
     const { db, rules, granted, unsure } = this.#deps;
     const batch = pulls.map(({ sandbox: { conversationId, sandboxId } }) => ({ conversationId, sandboxId }));
     const { grants, refused } = await claimTurns(db, batch, rules).catch((error: unknown) => {
@@ -118,10 +121,11 @@ export class CapacityBehaviour implements Behaviour<CapacityState, CapacityComma
     for (const grant of grants) {
       const pull = offers.get(grant.conversationId);
       offers.delete(grant.conversationId);
-      this.#unjudged.delete(grant.conversationId);
+      unjudged.delete(grant.conversationId);
       granted(grant, pull?.answer(toRun(grant, grant)) ?? false);
     }
-    this.#tellRefused({ offers, unjudged: this.#unjudged }, refused);
+    this.#tellRefused(state, refused);
+    if (refused.length > 0) this.#claimSoon(state); // they stood before others, and a slot may be free for those
   }
 
   /** What no claim has judged: no sandbox pulls for it, or no slot is free. */

@@ -5,6 +5,7 @@
 import { expect } from 'chai';
 import { z } from 'zod';
 import { sql } from '../../db/pool.ts';
+import type { Change } from '../../src/contract/changes.ts';
 import { RuntimeFault } from '../../src/kernel/faults.ts';
 import { uuidv7 } from '../../src/kernel/ids.ts';
 import { Gate } from '../support/actor-rig.ts';
@@ -150,6 +151,26 @@ describe('pulls and leases', () => {
     const next = pull();
     expect(await next.answer).to.include({ epoch: 1 });
     expect(await turnOf(db, turnId)).to.include({ attempt: 1, epoch: 1 });
+  });
+
+  it('starts a question behind many that are refused in the same moment, without waiting for a sweep', async () => {
+    const { db, server } = await openScene(start, database.db, { capacity: 0 });
+    const pulls: Pull[] = [];
+    for (let n = 0; n < 14; n++) {
+      const person = await makePerson(db);
+      const { parked } = await playSandbox(server, person, await makeMain(db, person));
+      pulls.push(await parked());
+      await server.ask(person, 'Why?');
+    }
+    await until('all were judged', () => server.actors.views().every((view) => view.mailboxDepth === 0));
+    await run(
+      db,
+      sql.unsafe`update workspace_member set ai_allowed = false where account_id <> (
+        select account_id from mentor_turn order by created_at desc limit 1) returning 1`,
+    );
+    await run(db, sql.unsafe`insert into turn_slot (slot_no) values (1) returning 1`);
+    server.actors.changed({ ...(server.changes[0] as Change), slots: true });
+    expect(await pulls.at(-1)?.answer).to.include({ epoch: 1 });
   });
 
   it('lets an actor leave memory once its pull has run out, and not before', async () => {
