@@ -36,7 +36,7 @@ const FULL: Size = {
   paced: paced(400, 1),
   pacedTwoCalls: paced(160, 2),
   loops: [loop(1, 300), loop(8, 1_120), loop(32, 1_280)],
-  loadMs: 20_000,
+  loadMs: 15_000,
 };
 const QUICK: Size = {
   unitInserts: 600,

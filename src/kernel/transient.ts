@@ -43,7 +43,13 @@ export const TRANSIENT = {
   renewal: { pausesMs: [], unknownOutcome: 'a renewal may be repeated', clientSees: 'nothing' },
   /** POST partial: never repeated; the next one sends the whole text. */
   partial: { pausesMs: [], unknownOutcome: 'the next partial is full', clientSees: 'the text grows in a larger step' },
-  /** The LISTEN connection and the host lock: for ever, with a growing pause. */
+  /** The host lock: for ever, at once and then each 125 to 375 ms, before another server has looked twice. */
+  hostLock: {
+    pausesMs: [250],
+    unknownOutcome: 'the lock is asked for again',
+    clientSees: 'nothing; held too late, one attempt of each running turn',
+  },
+  /** The LISTEN connection: for ever, with a growing pause. */
   sessionConnection: {
     pausesMs: [100, 200, 400, 800, 1_600, 2_000],
     unknownOutcome: 'the catch-up sweep reads what was missed',
