@@ -34,7 +34,7 @@ export interface ActorsDeps {
   readonly changes: ChangeSink;
   readonly partials: PartialSink;
   readonly turns?: TurnObserver;
-  /** Builds what `GET context` answers, for an attempt that has just passed the fence. null: its turn is gone. */
+  /** Builds what `GET context` answers. null: its turn is gone. The fence is judged by the caller, at the same time. */
   readonly buildContext: (runId: RunId) => Promise<ContextResponse | null>;
   readonly sandboxHost: SandboxHost;
   readonly host: { readonly id: HostId; readonly predecessorOf: string | null };
@@ -251,10 +251,10 @@ class Tree implements Actors {
       }
     },
     readContext: async (attempt) => {
-      const state = await noteCall(this.#deps.db, key(attempt));
+      // Read beside the fence, not after it: the context is given out only when the attempt has passed.
+      const [state, context] = await Promise.all([noteCall(this.#deps.db, key(attempt)), this.#deps.buildContext(attempt.runId)]);
       if (!state) return { kind: 'lost' };
       if (state.stop) return { kind: 'stopped', stop: state.stop };
-      const context = await this.#deps.buildContext(attempt.runId);
       return context ? { kind: 'context', context } : { kind: 'lost' };
     },
     renewLease: (attempt) => this.#askFor(attempt, { type: 'RenewLease', attempt }),

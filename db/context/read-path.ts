@@ -10,7 +10,6 @@ const factsRow = z.object({
   conversation_id: z.string(),
   turn_id: z.string(),
   question_entry_id: z.string(),
-  question_seq: z.number(),
   surface: z.enum(['app', 'slack']),
   page: z.object({ url: z.string(), title: z.string() }).nullable(),
   asked_at: z.string(),
@@ -28,7 +27,6 @@ export interface TurnFacts {
   readonly conversationId: ConversationId;
   readonly turnId: TurnId;
   readonly questionEntryId: EntryId;
-  readonly questionSeq: number;
   readonly surface: 'app' | 'slack';
   readonly page: { readonly url: string; readonly title: string } | null;
   readonly now: string;
@@ -44,7 +42,7 @@ export interface TurnFacts {
 
 export async function readTurnFacts(db: Executor, runId: RunId): Promise<TurnFacts | null> {
   const row = await db.maybeOne(sql.prepared('context_turn_facts', factsRow)`
-    select t.conversation_id, t.id as turn_id, t.question_entry_id, t.question_seq, t.surface, t.page, t.created_at as asked_at,
+    select t.conversation_id, t.id as turn_id, t.question_entry_id, t.surface, t.page, t.created_at as asked_at,
       clock_timestamp() as now, a.display_name, a.time_zone, w.name as workspace_name, w.slug as workspace_slug, t.admission,
       (select e.created_at from mentor_entry e where e.conversation_id = t.conversation_id and e.seq < t.question_seq
         order by e.seq desc limit 1) as previous_at
@@ -55,7 +53,6 @@ export async function readTurnFacts(db: Executor, runId: RunId): Promise<TurnFac
     conversationId: row.conversation_id as ConversationId,
     turnId: row.turn_id as TurnId,
     questionEntryId: row.question_entry_id as EntryId,
-    questionSeq: row.question_seq,
     surface: row.surface,
     page: row.page,
     now: row.now,
@@ -82,13 +79,14 @@ const pathRow = z.object({
 export type PathRow = z.infer<typeof pathRow>;
 
 /**
- * The entries of the turns that were asked before `questionSeq`, and the question itself, in path order: groups by turn in the order of
+ * The entries of the turns that were asked before the run's question, and the question itself, in path order: groups by turn in the order of
  * their first seq, inside a group by seq. Turns that still wait are left out: their questions have not been put to the model.
  */
-export async function readPath(db: Executor, conversationId: ConversationId, questionSeq: number): Promise<readonly PathRow[]> {
+export async function readPath(db: Executor, runId: RunId): Promise<readonly PathRow[]> {
   return db.any(sql.prepared('context_read_path', pathRow)`
     select e.id, e.turn_id, e.kind, e.surface, e.text, e.payload::text as payload, e.created_at, e.erased_at is not null as erased, t.status
-    from mentor_entry e left join mentor_turn t on t.id = e.turn_id
-    where e.conversation_id = ${conversationId} and coalesce(t.question_seq, e.seq) <= ${questionSeq}
+    from agent_run r join mentor_turn q on q.id = r.turn_id join mentor_entry e on e.conversation_id = q.conversation_id
+      left join mentor_turn t on t.id = e.turn_id
+    where r.id = ${runId} and coalesce(t.question_seq, e.seq) <= q.question_seq
     order by coalesce(t.question_seq, e.seq), e.seq`);
 }

@@ -117,7 +117,6 @@ describe('the situation and the documents of a turn', () => {
     conversationId: uuidv7() as ConversationId,
     turnId: uuidv7() as TurnId,
     questionEntryId: uuidv7() as EntryId,
-    questionSeq: 3,
     surface: 'app',
     page: { url: 'https://example.test/issue/1', title: 'Issue 1' },
     now: '2026-10-05T22:30:00.000Z',

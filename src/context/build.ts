@@ -1,6 +1,6 @@
 /**
  * Owns: what `GET context` answers: the path, the prompt, the system prompt, the situation, the model and the documents of one attempt.
- * Nothing is cached: each attempt is built from rows. Does not own: the fence (the caller has passed it).
+ * Nothing is cached: each attempt is built from rows. Does not own: the fence (the caller judges it).
  */
 import { readPath, readTurnFacts } from '../../db/context/read-path.ts';
 import type { Database } from '../../db/pool.ts';
@@ -18,10 +18,9 @@ export interface ContextOptions {
 
 /** null: the run has no turn (any more), or its turn was not admitted. */
 export async function buildContext(db: Database, runId: RunId, options: ContextOptions): Promise<ContextResponse | null> {
-  const facts = await readTurnFacts(db, runId);
+  const [facts, rows] = await Promise.all([readTurnFacts(db, runId), readPath(db, runId)]);
   if (!facts?.admission) return null;
   const { model: id, api, contextTokens, outputTokens } = facts.admission;
-  const rows = await readPath(db, facts.conversationId, facts.questionSeq);
   const current = rows.find((row) => row.id === facts.questionEntryId);
   if (!current) return null;
   return {
