@@ -206,6 +206,9 @@ function connectMs({ acquireTimeoutMs }: DatabaseOptions): number {
 async function connect(options: DatabaseOptions): Promise<DatabasePool> {
   const url = new URL(options.url);
   url.searchParams.set('application_name', options.applicationName);
+  // Prepared statements keep one plan: planning our long statements anew costs more than running them.
+  const given = url.searchParams.get('options');
+  url.searchParams.set('options', `${given === null ? '' : `${given} `}-c plan_cache_mode=force_generic_plan`);
   try {
     const pool = await createPool(url.toString(), {
       maxPoolSize: options.poolMax + SPARE_CONNECTIONS,

@@ -61,6 +61,16 @@ describe('the pool', () => {
   }
 
   describe('rows', () => {
+    it('keeps one plan for each prepared statement, beside the options of its address', async () => {
+      const address = new URL(database.url);
+      address.searchParams.set('options', '-c work_mem=5MB');
+      const db = await openTestDatabase(address.toString(), 2);
+      const setting = z.object({ mode: z.string(), own: z.string() });
+      const row = await db.one(sql.type(setting)`select current_setting('plan_cache_mode') as mode, current_setting('work_mem') as own`);
+      await db.close();
+      expect(row).to.deep.equal({ mode: 'force_generic_plan', own: '5MB' });
+    });
+
     it('are what their schema says, or the caller gets a fault and the pool goes on', async () => {
       const pool = await open();
       expect((await faultOf(pool.one(sql.type(one)`select 'x' as n`))).code).to.equal('INTERNAL');
