@@ -548,7 +548,7 @@ ALTER TABLE ONLY public.mentor_turn
 -- CONSTRAINT mentor_turn ux_mentor_turn_request
 
 ALTER TABLE ONLY public.mentor_turn
-    ADD CONSTRAINT ux_mentor_turn_request UNIQUE (workspace_id, account_id, surface, request_id);
+    ADD CONSTRAINT ux_mentor_turn_request UNIQUE (request_id, account_id, workspace_id, surface);
 
 -- CONSTRAINT mentor_turn ux_mentor_turn_workspace
 

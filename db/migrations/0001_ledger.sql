@@ -107,7 +107,9 @@ create table mentor_turn (
   ended_at timestamptz,
   constraint ux_mentor_turn_workspace unique (id, workspace_id),
   -- rule: R2
-  constraint ux_mentor_turn_request unique (workspace_id, account_id, surface, request_id),
+  -- The most selective column first: with workspace_id first, the checks of foreign keys to (id, workspace_id) were planned through this index
+  -- on a young database, and read every turn of the workspace.
+  constraint ux_mentor_turn_request unique (request_id, account_id, workspace_id, surface),
   constraint ux_mentor_turn_question unique (conversation_id, question_seq),
   -- rule: R11
   constraint mentor_turn_conversation_fk foreign key (conversation_id, workspace_id) references mentor_conversation (id, workspace_id),
