@@ -1,6 +1,7 @@
 /**
  * Owns: the transient-fault table: for each path, what is retried, by whom, how often, what an unknown outcome means, what a client sees.
- * Code that retries takes its numbers from here; there is no other retry in Heph.
+ * It documents what the code does and is not read by it: the numbers live beside each retry (sandbox-runner/gateway-client.ts and config.ts,
+ * db/host-lock.ts, db/live/listener.ts, actors/conversation/writes.ts). Change both together.
  */
 
 export interface RetryRule {
