@@ -88,6 +88,47 @@ export type PartialRequest = z.infer<typeof partialRequestSchema>;
 export const partialResponseSchema = z.object({ resync: z.boolean().optional(), stop: stopReasonSchema.optional() });
 export type PartialResponse = z.infer<typeof partialResponseSchema>;
 
+/** `turn/search`: where to look. `thread` is the conversation of the turn, `tree` the main conversation and all of its threads. */
+export const searchScopeSchema = z.enum(['main', 'thread', 'tree']);
+export type SearchScope = z.infer<typeof searchScopeSchema>;
+export const searchRequestSchema = z.object({ query: z.string().min(1).max(LIMITS.searchQueryMaxChars), scope: searchScopeSchema });
+export type SearchRequest = z.infer<typeof searchRequestSchema>;
+/** Questions, answers and digests only; best first. */
+export const searchHitSchema = z.object({
+  entryId: idSchema,
+  conversationId: idSchema,
+  kind: z.enum(['question', 'answer', 'digest']),
+  /** In the account's time zone, with weekday and zone. */
+  at: z.string(),
+  /** The words around the match, cut on a code point boundary. */
+  text: z.string(),
+});
+export const searchResponseSchema = z.object({ hits: z.array(searchHitSchema).max(LIMITS.searchHitsMax), truncated: z.boolean() });
+export type SearchResponse = z.infer<typeof searchResponseSchema>;
+
+/** `turn/sandbox/document`: one item document, by its path in the context folder. 404 DOCUMENT_NOT_FOUND: no source has it. */
+export const documentRequestSchema = z.object({ path: z.string().min(1).max(LIMITS.documentPathMaxChars) });
+export const documentResponseSchema = z.object({ path: z.string(), content: z.string() });
+export type DocumentResponse = z.infer<typeof documentResponseSchema>;
+
+/**
+ * `turn/sandbox/load`: prepares a heavy item (a repository). The answer's body is a tar archive; its manifest is in the header
+ * `x-heph-load`, as base64url of JSON, so that the sandbox can check what it is about to read.
+ */
+export const LOAD_HEADER = 'x-heph-load';
+export const loadRequestSchema = z.object({ path: z.string().min(1).max(LIMITS.documentPathMaxChars) });
+export const loadManifestSchema = z.object({
+  /** Where the archive is extracted, relative to the context folder, for example `repos/heph`. An earlier load there is replaced. */
+  directory: z.string().min(1).max(LIMITS.documentPathMaxChars),
+  /** What was resolved, for example a commit id. */
+  version: z.string().min(1).max(200),
+  bytes: z.number().int().min(0),
+  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+  /** Program and arguments that the sandbox runs in the directory to tell the model what it has, or null. Never a shell line. */
+  summary: z.array(z.string().max(1_000)).min(1).max(32).nullable(),
+});
+export type LoadManifest = z.infer<typeof loadManifestSchema>;
+
 /** The closed set of failure details. Anything else is logged as `unrecognized`. */
 export const FAILURE_DETAILS = [
   'model_error',

@@ -33,6 +33,18 @@ export const LIMITS = {
   modelCallsMax: 40,
   /** One command of the bash tool. */
   bashTimeoutMs: 60_000,
+  /** What a person or the model looks for, in UTF-16 units. */
+  searchQueryMaxChars: 500,
+  /** Hits of one search. */
+  searchHitsMax: 20,
+  /** A path of the context folder, in UTF-16 units. */
+  documentPathMaxChars: 500,
+  /** One context document, UTF-8. */
+  documentMaxBytes: 256 * 1024,
+  /** Repositories (heavy items) that one attempt may load. */
+  loadsPerAttemptMax: 5,
+  /** Loads that one server prepares at once. */
+  loadsAtOnceMax: 2,
   /** Events that wait for one reader before it gets a fresh snapshot instead. */
   streamQueueMaxEvents: 256,
   /** Stage text. */
