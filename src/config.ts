@@ -28,6 +28,8 @@ export interface Config {
   /** null: the embedded PostgreSQL in the data directory. */
   readonly databaseUrl: string | null;
   readonly databasePoolMax: number;
+  /** Carries partial answers between servers; null: PostgreSQL does. */
+  readonly redisUrl: string | null;
   readonly auth: 'local';
   readonly assistantName: string;
   readonly accountName: string;
@@ -225,6 +227,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>, cw
     dataDir: path.resolve(cwd, read.text('HEPH_DATA_DIR', '.heph', 4_000)),
     databaseUrl: databaseUrl?.toString() ?? null,
     databasePoolMax: read.integer('HEPH_DATABASE_POOL_MAX', 10, [2, 200]),
+    redisUrl: read.url('HEPH_REDIS_URL', ['redis:', 'rediss:'])?.toString() ?? null,
     auth: read.choice('HEPH_AUTH', 'local', ['local']),
     assistantName: read.text('HEPH_ASSISTANT_NAME', 'Hephaestus', 60),
     accountName: read.text('HEPH_ACCOUNT_NAME', 'You', 200),

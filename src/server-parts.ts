@@ -146,6 +146,10 @@ export function readinessParts({ config, opened, live, state }: ReadinessDeps): 
       warning: hostLock.held ? null : 'The session lock was lost and is being taken again. Another server may take this one for dead.',
       why: 'held',
     })),
+    notePart('redis', () => ({
+      warning: live.redisConnected() === false ? 'Redis is away: words that are being written do not cross between servers.' : null,
+      why: config.redisUrl === null ? 'not configured; PostgreSQL carries words between servers' : 'connected',
+    })),
     notePart('sandboxes', () => ({
       warning: config.sandboxAllowUnisolated ? UNISOLATED_WARNING : null,
       why: 'bash is refused; read is limited to the context folder',

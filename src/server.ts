@@ -88,7 +88,7 @@ async function assemble({ config, log, opened, hooks }: Parts): Promise<RunningS
   const door = new RuntimeDoor();
   const metrics = createMetrics();
   const live = createLive({
-    ...{ db, databaseUrl: url, clock: systemClock, log },
+    ...{ db, databaseUrl: url, redisUrl: config.redisUrl, clock: systemClock, log },
     activeConversationIds: () => door.actors?.activeConversationIds() ?? [],
     streamsPerAccountMax: config.streamsPerAccountMax,
     pingMs: config.streamPingMs,
