@@ -49,6 +49,10 @@ export interface Config {
   readonly modelIdleMs: number;
   readonly modelNoContentMs: number;
   readonly sandboxAllowUnisolated: boolean;
+  /** `auto`: as much as this machine can. `required`: no start without. */
+  readonly sandboxIsolation: 'auto' | 'required' | 'off';
+  /** Of one sandbox. Its disk is memory, and counts as such. */
+  readonly sandboxLimits: { readonly memoryMb: number; readonly diskMb: number; readonly processes: number; readonly cpus: number };
   readonly sandboxWarm: number;
   readonly sandboxesMax: number;
   readonly sandboxIdleMs: number;
@@ -244,6 +248,13 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>, cw
     modelIdleMs: read.durationMs('HEPH_MENTOR_TURN_MODEL_IDLE_TIMEOUT', '60s', ['100ms', '15m']),
     modelNoContentMs: read.durationMs('HEPH_MENTOR_TURN_MODEL_NO_CONTENT_TIMEOUT', '180s', ['100ms', '15m']),
     sandboxAllowUnisolated: read.boolean('HEPH_SANDBOX_ALLOW_UNISOLATED', false),
+    sandboxIsolation: read.choice('HEPH_SANDBOX_ISOLATION', 'auto', ['auto', 'required', 'off']),
+    sandboxLimits: {
+      memoryMb: read.integer('HEPH_SANDBOX_MEMORY_MB', 1_536, [256, 1_000_000]),
+      diskMb: read.integer('HEPH_SANDBOX_DISK_MB', 768, [16, 1_000_000]),
+      processes: read.integer('HEPH_SANDBOX_PROCESSES', 256, [32, 100_000]),
+      cpus: read.integer('HEPH_SANDBOX_CPUS', 1, [1, 256]),
+    },
     sandboxWarm: read.integer('HEPH_SANDBOX_WARM', 2, [0, 50]),
     sandboxesMax: read.integer('HEPH_SANDBOX_MAX', Math.max(4, capacityTurns * 2), [1, 1_000]),
     sandboxIdleMs: read.durationMs('HEPH_SANDBOX_IDLE', '5m', ['100ms', '1d']),

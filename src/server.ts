@@ -23,13 +23,13 @@ import type { AccountId } from './kernel/ids.ts';
 import type { Log } from './kernel/log.ts';
 import { SecretBox } from './kernel/secret-box.ts';
 import { createLive, type Live } from './live/index.ts';
+import { type LocalSandboxes, localHost, prepareLocalSandboxes } from './local-sandboxes.ts';
 import { rotateKeys } from './models/admin.ts';
 import { createMetrics, type Metrics } from './ops/index.ts';
 import {
   environmentModel,
   gatewayMiddleware,
   gaugeSources,
-  localHost,
   modelAdmin,
   openGateway,
   PAGE_FOLDER,
@@ -58,12 +58,15 @@ const CONNECTIONS_MAX = 10_000;
 
 /** Starts a server. Rejects with an Error whose message is a sentence for the person when the person can change the reason. */
 export async function startServer(config: Config, log: Log, hooks: ServerHooks = {}): Promise<RunningServer> {
+  const preparing = prepareLocalSandboxes(config, log);
+  preparing.catch(() => undefined); // awaited below
   const opened = await openServerDatabase(config, log);
   try {
+    const sandboxes = await preparing;
     await reconcileSlots(opened.db, config.capacityTurns);
     await writeEnvironmentModel(opened.db, environmentModel(config));
     await rotateKeys({ db: opened.db, secrets: new SecretBox(config.secretKeys), log });
-    return await assemble({ config, log, opened, hooks });
+    return await assemble({ config, log, opened, hooks, sandboxes });
   } catch (error) {
     await opened.close();
     throw error;
@@ -75,13 +78,14 @@ interface Parts {
   readonly log: Log;
   readonly opened: OpenedDatabase;
   readonly hooks: ServerHooks;
+  readonly sandboxes: LocalSandboxes;
 }
 
 /**
  * Sandboxes need the agent listener's address, the actors need the sandboxes, the listener needs the actors: the listener opens first and
  * answers 503 until the actors are there.
  */
-async function assemble({ config, log, opened, hooks }: Parts): Promise<RunningServer> {
+async function assemble({ config, log, opened, hooks, sandboxes }: Parts): Promise<RunningServer> {
   const { db, url } = opened;
   const member = await localMember(db, { displayName: config.accountName, timeZone: config.timeZone });
   const gateway = openGateway({ config, log, db });
@@ -103,7 +107,7 @@ async function assemble({ config, log, opened, hooks }: Parts): Promise<RunningS
   });
   const agentPort = await agent.start(config.bindHost, config.agentPort);
   const address = `http://${config.bindHost.includes(':') ? `[${config.bindHost}]` : config.bindHost}:${agentPort}`;
-  const sandboxHost = hooks.sandboxHost?.(address) ?? localHost(config, log, address);
+  const sandboxHost = hooks.sandboxHost?.(address) ?? localHost({ config, log, sandboxes, agent, gateway: address });
   const actors = createActors({
     ...{
       db,
@@ -127,7 +131,7 @@ async function assemble({ config, log, opened, hooks }: Parts): Promise<RunningS
   live.changes.onChange((change) => gateway.seal(change.sealedRunIds));
   live.changes.onRemoteChange((change) => actors.changed(change));
   const state: ServerState = { draining: false, started: false };
-  const { web, ops } = doorsForPeople({ config, log, opened, actors, live, metrics, state, accountId: member.accountId });
+  const { web, ops } = doorsForPeople({ config, log, opened, sandboxes, actors, live, metrics, state, accountId: member.accountId });
   const opsPort = await ops.start(config.bindHost, config.opsPort);
   await live.start();
   const reaped = await actors.reap();
@@ -147,6 +151,7 @@ interface DoorParts {
   readonly config: Config;
   readonly log: Log;
   readonly opened: OpenedDatabase;
+  readonly sandboxes: LocalSandboxes;
   readonly actors: Actors;
   readonly live: Live;
   readonly metrics: Metrics;
@@ -155,21 +160,22 @@ interface DoorParts {
 }
 
 /** The listeners for people and for operators; they open when everything behind them is there. */
-function doorsForPeople({ config, log, opened, actors, live, metrics, state, accountId }: DoorParts): {
+function doorsForPeople({ config, log, opened, sandboxes, actors, live, metrics, state, accountId }: DoorParts): {
   web: HttpListener;
   ops: HttpListener;
 } {
   const { db } = opened;
+  const { isolation } = sandboxes;
   const web = createWebListener({
     ...{ runtime: actors.runtime, db, live: live.hub, stages: live.partials, changes: live.changes, clock: systemClock, log },
     authenticator: localAuthenticator(accountId),
-    session: sessionFacts(config),
+    session: sessionFacts(config, isolation),
     pageFolder: PAGE_FOLDER,
     connectionsMax: CONNECTIONS_MAX,
     observe: metrics.observeRequest,
   });
   const ops = createOpsListener({
-    parts: readinessParts({ config, opened, live, state }),
+    parts: readinessParts({ config, opened, live, state, isolation }),
     started: () => state.started,
     metrics,
     actors: () => actors.views(),
