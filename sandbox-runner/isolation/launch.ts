@@ -20,6 +20,7 @@ const SEEN = ['package.json', 'src/kernel', 'src/contract', 'sandbox-runner', 'n
 
 /** Programs of the system that make the layers. */
 export interface Programs {
+  readonly bash: string;
   readonly bwrap: string;
   readonly prlimit: string;
   /** Only a server that is root needs it. */
@@ -55,7 +56,7 @@ export function launch(options: LaunchOptions, command: readonly string[]): Laun
     { ...options, ...options.programs, nodeDir: path.dirname(realpathSync(process.execPath)), project: project() },
     command,
   );
-  const [file = '', ...args] = [...joining(group), ...unprivileged(options.programs), ...layer];
+  const [file = '', ...args] = [...joining(options.programs.bash, group), ...unprivileged(options.programs), ...layer];
   const stdio: ('pipe' | number)[] = ['pipe', 'pipe', 'pipe'];
   stdio[RUNNER_FDS.filter] = filters[0] as number;
   stdio[RUNNER_FDS.toolFilter] = filters[1] as number;
@@ -71,10 +72,18 @@ function project(): (readonly [string, string])[] {
   return SEEN.map((name) => [realpathSync(path.join(PROJECT, name)), name]);
 }
 
-/** The process joins its group before it becomes anything else: whatever it starts is born there. */
-function joining(group: ControlGroup | null): string[] {
-  if (group === null) return [];
-  return ['/bin/sh', '-c', 'IFS=:; for d in $0; do echo $$ > "$d/cgroup.procs" || exit 125; done; exec "$@"', group.dirs.join(':')];
+/**
+ * The process joins its group before it becomes anything else (whatever it starts is born there), and closes every file that this server was
+ * itself started with: those are not ours to hand down, and bwrap would.
+ */
+const BEFORE = [
+  'IFS=:; for d in $0; do echo $$ > "$d/cgroup.procs" || exit 125; done',
+  `for f in /proc/self/fd/*; do n=\${f##*/}; if [ "$n" -gt ${RUNNER_FDS.toolFilter} ]; then eval "exec $n<&-"; fi; done 2>/dev/null`,
+  'exec "$@"',
+].join('; ');
+
+function joining(bash: string, group: ControlGroup | null): string[] {
+  return [bash, '--norc', '--noprofile', '-c', BEFORE, (group?.dirs ?? []).join(':')];
 }
 
 function unprivileged({ setpriv }: Programs): string[] {

@@ -57,12 +57,13 @@ export async function probeIsolation(options: ProbeOptions): Promise<Isolation> 
     return none('Only Linux can isolate local sandboxes.', 'Run Heph on Linux, or sandboxes on Kubernetes.');
   if (seccompFilter('runner') === null)
     return none(`There is no system call filter for ${process.arch} processors.`, 'Use an x86-64 machine.');
-  const [bwrap, prlimit, setpriv] = [find('bwrap'), find('prlimit'), find('setpriv')];
-  if (bwrap === null) return none('bwrap is not installed.', INSTALL);
-  if (prlimit === null) return none('prlimit is not installed.', 'Install util-linux and start Heph again.');
-  if (isRoot() && setpriv === null)
+  const [bash, bwrap, prlimit, setpriv] = ['bash', 'bwrap', 'prlimit', 'setpriv'].map(find);
+  if (!bash) return none('bash is not installed.', 'Install bash and start Heph again.');
+  if (!bwrap) return none('bwrap is not installed.', INSTALL);
+  if (!prlimit) return none('prlimit is not installed.', 'Install util-linux and start Heph again.');
+  if (isRoot() && !setpriv)
     return none('The server is root and setpriv is not installed.', 'Install util-linux, or run Heph as an ordinary user.');
-  const programs = { bwrap, prlimit, setpriv };
+  const programs = { bash, bwrap, prlimit, setpriv: setpriv ?? null };
   const wrong = await tryOne(programs, options.cacheDir);
   if (wrong !== null) return none(wrong, USER_NAMESPACES);
   const degraded = tryControlGroup(options.limits);
