@@ -3,7 +3,7 @@
  * Does not own: what an actor does (its own folder), the order of a shutdown (main.ts).
  */
 
-import type { LeaseTimes } from '../db/ledger/claim.ts';
+import type { Grant, LeaseTimes } from '../db/ledger/claim.ts';
 import { findOrCreateMain, findTurn, ownsConversation } from '../db/ledger/conversation.ts';
 import { noteCall } from '../db/ledger/fence.ts';
 import type { TakenBack } from '../db/ledger/reap.ts';
@@ -122,27 +122,26 @@ class Tree implements Actors {
   }
 
   #capacityBehaviour(): CapacityBehaviour {
-    const { db, log, times, texts } = this.#deps;
+    const { db, log, times, texts, host } = this.#deps;
     return new CapacityBehaviour({
-      ...{ db, log, rules: { ...times, refusals: texts.refusals } },
+      ...{ db, log, hostId: host.id, rules: { ...times, refusals: texts.refusals } },
       refused: (turn) => this.#refused(turn),
       claimSoon: () => this.#capacity.tell({ type: 'Claim' }),
       unsure: (conversationId) => this.#conversations.tellIfActive(conversationId, { type: 'Changed', version: Number.MAX_SAFE_INTEGER }),
       granted: (grant, delivered) => {
         this.#conversations.tell(grant.conversationId, { type: 'TurnClaimed', grant, delivered });
-        const { workspaceId, accountId, conversationId, version, turnId } = grant;
-        this.#deps.changes.publish({
-          workspaceId,
-          accountId,
-          conversationId,
-          version,
-          turnIds: [turnId],
-          entryIds: [],
-          sealedRunIds: [],
-          slots: true,
-        });
+        this.#publishGrant(grant);
+      },
+      grantedElsewhere: (grant) => {
+        this.#conversations.tellIfActive(grant.conversationId, { type: 'Changed', version: grant.version });
+        this.#publishGrant(grant);
       },
     });
+  }
+
+  #publishGrant({ workspaceId, accountId, conversationId, version, turnId }: Grant): void {
+    const change = { workspaceId, accountId, conversationId, version, turnIds: [turnId], entryIds: [], sealedRunIds: [], slots: true };
+    this.#deps.changes.publish(change);
   }
 
   #sandboxesBehaviour(): SandboxesBehaviour {
@@ -247,6 +246,7 @@ class Tree implements Actors {
       } finally {
         abandon();
         this.#parked.delete(pull);
+        this.#capacity.tell({ type: 'Withdraw', pull });
         signal.removeEventListener('abort', abandon);
       }
     },

@@ -177,27 +177,43 @@ CREATE TABLE public.turn_slot (
 -- VIEW claim_order
 
 CREATE VIEW public.claim_order AS
- WITH held AS (
+ WITH claimable AS (
+         SELECT claimable_turn.id,
+            claimable_turn.workspace_id,
+            claimable_turn.conversation_id,
+            claimable_turn.created_at,
+            claimable_turn.attempt
+           FROM public.claimable_turn
+        ), held AS (
          SELECT r.workspace_id,
             count(*) AS slots
            FROM (public.turn_slot s_1
              JOIN public.agent_run r ON ((r.id = s_1.run_id)))
           GROUP BY r.workspace_id
+        ), served AS (
+         SELECT w.workspace_id,
+            ( SELECT max(t.started_at) AS max
+                   FROM public.mentor_turn t
+                  WHERE ((t.workspace_id = w.workspace_id) AND (t.started_at IS NOT NULL))) AS served_at
+           FROM ( SELECT DISTINCT claimable.workspace_id
+                   FROM claimable) w
         ), share AS (
          SELECT t.id,
             t.workspace_id,
             t.conversation_id,
             t.created_at,
             t.attempt,
+            s_1.served_at,
             (COALESCE(h.slots, (0)::bigint) + row_number() OVER (PARTITION BY t.workspace_id ORDER BY t.created_at, t.id)) AS turn_of_workspace
-           FROM (public.claimable_turn t
+           FROM ((claimable t
+             JOIN served s_1 USING (workspace_id))
              LEFT JOIN held h USING (workspace_id))
         )
  SELECT id,
     workspace_id,
     conversation_id,
     created_at,
-    row_number() OVER (ORDER BY turn_of_workspace, created_at, id) AS rank
+    row_number() OVER (ORDER BY turn_of_workspace, served_at NULLS FIRST, created_at, id) AS rank
    FROM share s;
 
 -- TABLE llm_binding
@@ -401,6 +417,17 @@ CREATE TABLE public.sandbox_host (
     CONSTRAINT sandbox_host_name_check CHECK (((char_length(name) >= 1) AND (char_length(name) <= 200)))
 );
 
+-- TABLE waiting_pull
+
+CREATE UNLOGGED TABLE public.waiting_pull (
+    host_id uuid NOT NULL,
+    turn_ids uuid[] NOT NULL,
+    sandbox_ids uuid[] NOT NULL,
+    open_until timestamp with time zone NOT NULL,
+    CONSTRAINT waiting_pull_pairs CHECK ((cardinality(turn_ids) = cardinality(sandbox_ids)))
+)
+WITH (fillfactor='50');
+
 -- TABLE workspace
 
 CREATE TABLE public.workspace (
@@ -565,6 +592,11 @@ ALTER TABLE ONLY public.sandbox
 ALTER TABLE ONLY public.turn_slot
     ADD CONSTRAINT ux_turn_slot_run UNIQUE (run_id);
 
+-- CONSTRAINT waiting_pull waiting_pull_pkey
+
+ALTER TABLE ONLY public.waiting_pull
+    ADD CONSTRAINT waiting_pull_pkey PRIMARY KEY (host_id);
+
 -- CONSTRAINT workspace_member workspace_member_pkey
 
 ALTER TABLE ONLY public.workspace_member
@@ -607,6 +639,10 @@ CREATE INDEX ix_mentor_entry_turn ON public.mentor_entry USING btree (turn_id);
 -- INDEX ix_mentor_turn_queued
 
 CREATE INDEX ix_mentor_turn_queued ON public.mentor_turn USING btree (conversation_id, question_seq) WHERE (status = 'QUEUED'::text);
+
+-- INDEX ix_mentor_turn_served
+
+CREATE INDEX ix_mentor_turn_served ON public.mentor_turn USING btree (workspace_id, started_at) WHERE (started_at IS NOT NULL);
 
 -- INDEX ix_sandbox_host
 
