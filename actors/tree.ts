@@ -7,7 +7,7 @@ import type { Grant, LeaseTimes } from '../db/ledger/claim.ts';
 import { findOrCreateMain, findTurn, ownsConversation } from '../db/ledger/conversation.ts';
 import { noteCall } from '../db/ledger/fence.ts';
 import type { TakenBack } from '../db/ledger/reap.ts';
-import type { RefusedTurn } from '../db/ledger/refuse.ts';
+import type { EndedTurn } from '../db/ledger/refuse.ts';
 import type { Database } from '../db/pool.ts';
 import type { ContextResponse } from '../src/contract/agent.ts';
 import type { Change } from '../src/contract/changes.ts';
@@ -72,7 +72,7 @@ const MAINS_MAX = 20_000;
 const SINGLE = { mailboxMax: 100_000, handlerMs: 30_000, mailboxWaitMs: Number.POSITIVE_INFINITY };
 
 /** Nobody counts. */
-const UNOBSERVED: TurnObserver = { turnEnded: () => {}, attemptTakenBack: () => {}, fencingRejected: () => {} };
+const UNOBSERVED: TurnObserver = { turnEnded: () => {}, attemptTakenBack: () => {}, fencingRejected: () => {}, sandboxStart: () => {} };
 
 type Conversations = ActorKind<ConversationCommand, ConversationReply, 'conversation'>;
 
@@ -145,17 +145,20 @@ class Tree implements Actors {
   }
 
   #sandboxesBehaviour(): SandboxesBehaviour {
-    const { db, log, sandboxHost, host, sandboxesMax, sandboxIdleMs } = this.#deps;
+    const { db, log, sandboxHost, host, sandboxesMax, sandboxIdleMs, texts } = this.#deps;
     sandboxHost.onExit((sandboxId: SandboxId, how) => this.#sandboxes.tell({ type: 'RunnerExited', sandboxId, how }));
     return new SandboxesBehaviour({
       ...{ db, log, host: sandboxHost, hostId: host.id, sandboxesMax, idleMs: sandboxIdleMs },
       isPulling: (sandboxId) => [...this.#parked].some((pull) => pull.open && pull.sandbox.sandboxId === sandboxId),
       lookSoon: () => this.#sandboxes.tell({ type: 'Look' }),
       reapNow: () => this.#reaper.tell({ type: 'Sweep' }),
+      notStarted: texts.notStarted,
+      gaveUp: (turn) => this.#refused(turn),
+      startTried: (outcome) => this.#turns.sandboxStart(outcome),
     });
   }
 
-  #refused({ workspaceId, accountId, conversationId, version, turnId, surface, ageMs: durationMs }: RefusedTurn): void {
+  #refused({ workspaceId, accountId, conversationId, version, turnId, surface, ageMs: durationMs }: EndedTurn): void {
     this.#turns.turnEnded({ surface, outcome: 'FAILED', queueWaitMs: null, firstOutputMs: null, durationMs });
     const change = { workspaceId, accountId, conversationId, version, turnIds: [turnId], entryIds: [], sealedRunIds: [], slots: true };
     this.#deps.changes.publish(change);

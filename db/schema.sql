@@ -398,8 +398,10 @@ CREATE TABLE public.sandbox (
     state text DEFAULT 'STARTING'::text NOT NULL,
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     ended_at timestamp with time zone,
+    start_failed boolean DEFAULT false NOT NULL,
     CONSTRAINT sandbox_credential_hash_check CHECK ((octet_length(credential_hash) = 32)),
     CONSTRAINT sandbox_ended CHECK (((state = 'ENDED'::text) = (ended_at IS NOT NULL))),
+    CONSTRAINT sandbox_start_failed CHECK (((NOT start_failed) OR (state = 'ENDED'::text))),
     CONSTRAINT sandbox_state_check CHECK ((state = ANY (ARRAY['STARTING'::text, 'READY'::text, 'ENDED'::text])))
 );
 
@@ -409,12 +411,14 @@ CREATE TABLE public.sandbox_host (
     id uuid NOT NULL,
     name text NOT NULL,
     lock_key bigint NOT NULL,
-    capacity_turns integer NOT NULL,
+    capacity_turns integer,
     started_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     suspected_at timestamp with time zone,
     ended_at timestamp with time zone,
+    sandboxes_max integer DEFAULT 1 NOT NULL,
     CONSTRAINT sandbox_host_capacity_turns_check CHECK ((capacity_turns >= 0)),
-    CONSTRAINT sandbox_host_name_check CHECK (((char_length(name) >= 1) AND (char_length(name) <= 200)))
+    CONSTRAINT sandbox_host_name_check CHECK (((char_length(name) >= 1) AND (char_length(name) <= 200))),
+    CONSTRAINT sandbox_host_sandboxes_max_check CHECK ((sandboxes_max >= 0))
 );
 
 -- TABLE waiting_pull
@@ -647,6 +651,10 @@ CREATE INDEX ix_mentor_turn_served ON public.mentor_turn USING btree (workspace_
 -- INDEX ix_sandbox_host
 
 CREATE INDEX ix_sandbox_host ON public.sandbox USING btree (host_id) WHERE (state <> 'ENDED'::text);
+
+-- INDEX ix_sandbox_start_failed
+
+CREATE INDEX ix_sandbox_start_failed ON public.sandbox USING btree (conversation_id, created_at) WHERE start_failed;
 
 -- INDEX ux_agent_run_leased
 

@@ -37,3 +37,13 @@ with claimable as (
 select s.id, s.workspace_id, s.conversation_id, s.created_at,
   row_number() over (order by s.turn_of_workspace, s.served_at nulls first, s.created_at, s.id) as rank
 from share s;
+
+-- A sandbox that could not be started, or died before it was given a run. Counted, so that a turn whose sandbox never starts comes to an end.
+alter table sandbox add column start_failed boolean not null default false,
+  add constraint sandbox_start_failed check (not start_failed or state = 'ENDED');
+create index ix_sandbox_start_failed on sandbox (conversation_id, created_at) where start_failed;
+
+-- How many sandboxes this server may start: one with 0 starts none. (A server of the version before does not say so; it starts some.)
+-- capacity_turns was written and never read; it is no longer written, and goes once no server of the version before is left.
+alter table sandbox_host add column sandboxes_max integer not null default 1 check (sandboxes_max >= 0);
+alter table sandbox_host alter column capacity_turns drop not null;

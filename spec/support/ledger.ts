@@ -53,7 +53,7 @@ export function makeMain(db: Database, person: Person): Promise<ConversationId> 
 
 export async function makeHost(db: Database, name = 'spec'): Promise<HostId> {
   const id = uuidv7<'host'>();
-  await registerHost(db, { id, name, lockKey: Math.floor(Math.random() * Number.MAX_SAFE_INTEGER), capacityTurns: 4 });
+  await registerHost(db, { id, name, lockKey: Math.floor(Math.random() * Number.MAX_SAFE_INTEGER), sandboxesMax: 4 });
   return id;
 }
 
