@@ -47,3 +47,6 @@ create index ix_sandbox_start_failed on sandbox (conversation_id, created_at) wh
 -- capacity_turns was written and never read; it is no longer written, and goes once no server of the version before is left.
 alter table sandbox_host add column sandboxes_max integer not null default 1 check (sandboxes_max >= 0);
 alter table sandbox_host alter column capacity_turns drop not null;
+
+-- Model calls that this turn has opened, over all of its attempts. Raised by the statement that opens one (db/gateway/open-call.ts).
+alter table mentor_turn add column model_calls integer not null default 0 check (model_calls >= 0);
