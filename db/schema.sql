@@ -332,6 +332,7 @@ CREATE TABLE public.llm_usage_event (
     cache_read_price numeric,
     cache_write_price numeric,
     cost numeric,
+    host_id uuid,
     CONSTRAINT llm_usage_event_cache_read_tokens_check CHECK ((cache_read_tokens >= 0)),
     CONSTRAINT llm_usage_event_cache_write_tokens_check CHECK ((cache_write_tokens >= 0)),
     CONSTRAINT llm_usage_event_closed CHECK (((state = 'CLOSED'::text) = ((closed_at IS NOT NULL) AND (outcome IS NOT NULL)))),

@@ -84,7 +84,7 @@ interface Parts {
 async function assemble({ config, log, opened, hooks }: Parts): Promise<RunningServer> {
   const { db, url } = opened;
   const member = await localMember(db, { displayName: config.accountName, timeZone: config.timeZone });
-  const gateway = openGateway({ config, log, db });
+  const gateway = openGateway({ config, log, opened });
   const door = new RuntimeDoor();
   const metrics = createMetrics();
   const live = createLive({

@@ -9,12 +9,14 @@
  */
 import { z } from 'zod';
 import type { LlmApi } from '../../src/contract/agent.ts';
-import type { CallId, ConversationId, RunId, SandboxId, TurnId, WorkspaceId } from '../../src/kernel/ids.ts';
+import type { CallId, ConversationId, HostId, RunId, SandboxId, TurnId, WorkspaceId } from '../../src/kernel/ids.ts';
 import { type Admission, admissionRow } from '../models/admission.ts';
 import { type Executor, sql } from '../pool.ts';
 
 export interface OpenCallParams {
   readonly callId: CallId;
+  /** The server that sends it. */
+  readonly hostId: HostId;
   readonly runId: RunId;
   readonly epoch: number;
   readonly sandboxId: SandboxId;
@@ -81,11 +83,11 @@ export async function openCall(db: Executor, p: OpenCallParams): Promise<OpenCal
       update mentor_turn t set model_calls = t.model_calls + 1 from judged j where t.id = j.turn_id and j.verdict = 'opened'
     ), opened as (
       insert into llm_usage_event (id, workspace_id, conversation_id, turn_id, run_id, epoch, attempt, api, model,
-        connection_id, model_id, price_kind, input_price, output_price, cache_read_price, cache_write_price)
+        connection_id, model_id, price_kind, input_price, output_price, cache_read_price, cache_write_price, host_id)
       select ${p.callId}::uuid, j.workspace_id, j.conversation_id, j.turn_id, ${p.runId}::uuid, ${p.epoch}::int, j.attempt,
         ${p.api}::text, j.admission->>'providerModel', j.connection_id, (j.admission->>'modelId')::uuid, j.admission->>'priceKind',
         (j.admission->>'inputPrice')::numeric, (j.admission->>'outputPrice')::numeric,
-        (j.admission->>'cacheReadPrice')::numeric, (j.admission->>'cacheWritePrice')::numeric
+        (j.admission->>'cacheReadPrice')::numeric, (j.admission->>'cacheWritePrice')::numeric, ${p.hostId}::uuid
       from judged j where j.verdict = 'opened'
     )
     select coalesce(j.verdict, 'lost') as verdict, j.turn_id, j.attempt, j.admission, j.stamp, j.source

@@ -50,3 +50,6 @@ alter table sandbox_host alter column capacity_turns drop not null;
 
 -- Model calls that this turn has opened, over all of its attempts. Raised by the statement that opens one (db/gateway/open-call.ts).
 alter table mentor_turn add column model_calls integer not null default 0 check (model_calls >= 0);
+
+-- Which server sends the call (its boot in sandbox_host; no foreign key, usage outlives hosts): when that server is dead, the call is over (ADR 15).
+alter table llm_usage_event add column host_id uuid;

@@ -82,7 +82,12 @@ describe('the LLM gateway', () => {
       const first = await seedAttempt(suite.db);
       const open = (attempt: SeededAttempt) => {
         const { runId, epoch, sandbox } = attempt;
-        const call = { callId: uuidv7<'call'>(), api: 'openai-completions', callsMax: LIMITS.modelCallsMax } as const;
+        const call = {
+          callId: uuidv7<'call'>(),
+          hostId: uuidv7<'host'>(),
+          api: 'openai-completions',
+          callsMax: LIMITS.modelCallsMax,
+        } as const;
         return openCall(suite.db, { ...call, ...sandbox, runId, epoch });
       };
       const kinds = async (attempt: SeededAttempt, count: number) => {

@@ -77,7 +77,7 @@ export class Storm {
       if (!rows.leased) return false;
       const { workspaceId, id: conversationId, leased } = rows;
       const { runId, epoch, sandboxId } = leased;
-      const call = { callId: uuidv7<'call'>(), api: 'openai-completions', callsMax: 1_000 } as const;
+      const call = { callId: uuidv7<'call'>(), hostId: uuidv7<'host'>(), api: 'openai-completions', callsMax: 1_000 } as const;
       return (await openCall(db, { ...call, runId, epoch, sandboxId, workspaceId, conversationId })).kind === 'opened';
     },
     note: async (db, rows) => rows.leased !== null && (await noteCall(db, rows.leased)) !== null,
