@@ -12,6 +12,7 @@ import type { Database } from '../db/pool.ts';
 import type { ContextResponse } from '../src/contract/agent.ts';
 import type { Change } from '../src/contract/changes.ts';
 import type { Clock, Timer } from '../src/kernel/clock.ts';
+import { RuntimeFault } from '../src/kernel/faults.ts';
 import type { ConversationId, HostId, RunId, SandboxId } from '../src/kernel/ids.ts';
 import type { Log } from '../src/kernel/log.ts';
 import { CapacityBehaviour, type CapacityCommand } from './capacity/capacity.actor.ts';
@@ -23,7 +24,7 @@ import type { FailureTexts } from './failure-texts.ts';
 import { type ActorKind, ActorSystem, type ActorView, type KernelObserver, type SingleActor } from './kernel/index.ts';
 import type { ChangeSink, PartialSink, SandboxHost, TurnObserver } from './ports.ts';
 import { ReaperBehaviour, type ReaperCommand } from './reaper/reaper.actor.ts';
-import type { Attempt, QuestionInput, Runtime } from './runtime.ts';
+import type { Attempt, QuestionInput, Runtime, SubmitReply } from './runtime.ts';
 import { SandboxesBehaviour, type SandboxesCommand } from './sandboxes/sandboxes.actor.ts';
 
 export interface ActorsDeps {
@@ -85,7 +86,7 @@ class Tree implements Actors {
   readonly #reaper: SingleActor<ReaperCommand, number>;
   readonly #parked = new Set<ParkedPull>();
   readonly #active = new Set<ConversationId>();
-  /** Main conversations by person: an account's main conversation never becomes another one. */
+  /** Main conversations by person. One that turns out to be gone (erased, merged) is looked up again. */
   readonly #mains = new Map<string, ConversationId>();
   readonly #timers: Timer[] = [];
   #claiming = true;
@@ -226,8 +227,10 @@ class Tree implements Actors {
 
   readonly runtime: Runtime = {
     submitQuestion: async (input) => {
-      const conversationId = await this.#conversationFor(input);
-      return conversationId ? this.#ask(conversationId, { type: 'SubmitQuestion', input }) : { kind: 'no-conversation' };
+      const reply = await this.#submit(input);
+      // The person's main conversation is another one by now: the remembered one was erased, or is somebody else's.
+      const forgotten = reply.kind === 'no-conversation' && input.conversationId === null && this.#mains.delete(personOf(input));
+      return forgotten ? this.#submit(input) : reply;
     },
     stopTurn: async (member, turnId) => {
       const turn = await findTurn(this.#deps.db, member, turnId);
@@ -266,6 +269,15 @@ class Tree implements Actors {
     endRun: (attempt, end) => this.#askFor(attempt, { type: 'EndRun', attempt, end }),
   };
 
+  async #submit(input: QuestionInput): Promise<SubmitReply> {
+    const conversationId = await this.#conversationFor(input);
+    if (!conversationId) return { kind: 'no-conversation' };
+    return this.#ask<SubmitReply>(conversationId, { type: 'SubmitQuestion', input }).catch((error: unknown) => {
+      if (error instanceof RuntimeFault && error.code === 'CONVERSATION_NOT_FOUND') return { kind: 'no-conversation' };
+      throw error;
+    });
+  }
+
   /** The reply's type belongs to the command; one actor answers all of them. */
   async #ask<Reply>(id: ConversationId, command: ConversationCommand): Promise<Reply> {
     return (await this.#conversations.ask(id, command)) as Reply;
@@ -285,12 +297,16 @@ class Tree implements Actors {
       const known = this.#conversations.has(conversationId) || (await ownsConversation(this.#deps.db, input, conversationId));
       return known ? conversationId : null;
     }
-    const person = `${workspaceId}/${accountId}`;
+    const person = personOf(input);
     const main = this.#mains.get(person) ?? (await findOrCreateMain(this.#deps.db, workspaceId, accountId));
     if (this.#mains.size >= MAINS_MAX) this.#mains.clear();
     this.#mains.set(person, main);
     return main;
   }
+}
+
+function personOf({ workspaceId, accountId }: QuestionInput): string {
+  return `${workspaceId}/${accountId}`;
 }
 
 function key(attempt: Attempt) {
