@@ -24,6 +24,7 @@ import type { Log } from './kernel/log.ts';
 import { SecretBox } from './kernel/secret-box.ts';
 import { createLive, type Live } from './live/index.ts';
 import { rotateKeys } from './models/admin.ts';
+import { MemberAdmin } from './models/members.ts';
 import { createMetrics, type Metrics } from './ops/index.ts';
 import {
   environmentModel,
@@ -174,6 +175,7 @@ function doorsForPeople({ config, log, opened, actors, live, metrics, state, acc
     metrics,
     actors: () => actors.views(),
     models: modelAdmin(config, db),
+    members: new MemberAdmin(db),
     adminGuard: requireLocalAdmin,
     connectionsMax: CONNECTIONS_MAX,
     log,
