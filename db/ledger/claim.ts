@@ -78,31 +78,11 @@ const claimedRow = refusedRow.extend({
 });
 
 /** Claims at most one turn per waiting pull of the installation, in claim order, while there are free slots. */
-export async function claimTurns(db: Executor, { hostId, offers }: ParkedOffers, rules: ClaimRules): Promise<Claimed> {
-  const conversations = sql.array(
-    offers.map((o) => o.conversationId),
-    'uuid',
-  );
-  const sandboxes = sql.array(
-    offers.map((o) => o.sandboxId),
-    'uuid',
-  );
+export async function claimTurns(db: Executor, parked: ParkedOffers, rules: ClaimRules): Promise<Claimed> {
+  const { hostId } = parked;
   const { leaseTtlMs, graceMs, refusals } = rules;
   const rows = await db.any(sql.prepared('ledger_claim', claimedRow)`
-    with mine as materialized (
-      select t.id as turn_id, o.sandbox_id from unnest(${conversations}, ${sandboxes}) as o(conversation_id, sandbox_id)
-      join sandbox b on b.id = o.sandbox_id and b.conversation_id = o.conversation_id and b.state <> 'ENDED'
-      join claimable_turn t on t.conversation_id = o.conversation_id
-    ), peer as materialized (
-      select w.turn_ids, w.sandbox_ids, h.lock_key from waiting_pull w join sandbox_host h on h.id = w.host_id
-      where w.host_id <> ${hostId}::uuid and w.open_until > (select clock_timestamp()) and h.ended_at is null
-    ), living as materialized (
-      select p.turn_ids, p.sandbox_ids from peer p where not pg_try_advisory_xact_lock_shared(p.lock_key)
-    ), offer as materialized (
-      select turn_id, sandbox_id from mine
-      union
-      select w.turn_id, w.sandbox_id from living l, unnest(l.turn_ids, l.sandbox_ids) as w(turn_id, sandbox_id)
-    ), candidate as materialized (
+    with ${waitingOffers(parked)}, candidate as materialized (
       select q.id as turn_id, q.conversation_id, q.rank, o.sandbox_id, c.version, c.workspace_id, c.account_id
       from claim_order q join offer o on o.turn_id = q.id join mentor_conversation c on c.id = q.conversation_id
       join sandbox b on b.id = o.sandbox_id and b.conversation_id = q.conversation_id and b.state <> 'ENDED'
@@ -151,7 +131,40 @@ export async function claimTurns(db: Executor, { hostId, offers }: ParkedOffers,
       returning r.id, r.epoch, r.turn_id
     ), taken as (
       update turn_slot s set run_id = run.id from decided d join run on run.turn_id = d.turn_id where s.slot_no = d.slot_no
-    ), waits as materialized (
+    ), ${leftForOthers(hostId)}
+    select conv.workspace_id, conv.account_id, conv.id as conversation_id, conv.version, d.sandbox_id, d.turn_id, run.id as run_id, run.epoch,
+      d.refusal, d.lease_ms, d.deadline_ms, turn.surface, (extract(epoch from clock_timestamp() - turn.created_at) * 1000)::float8 as age_ms
+    from decided d join conv on conv.id = d.conversation_id join turn on turn.id = d.turn_id join run on run.turn_id = d.turn_id`);
+  const grants = rows.flatMap((row) => (row.refusal === null ? [toGrant(row)] : []));
+  const refused = rows.flatMap((row) => (row.refusal === null ? [] : [toRefused({ ...row, refusal: row.refusal })]));
+  return { grants, refused };
+}
+
+/** The pulls of this server whose conversation has a claimable turn (`mine`), and with them those that living servers left in the rows (`offer`). */
+function waitingOffers({ hostId, offers }: ParkedOffers) {
+  const conversations = offers.map((offer) => offer.conversationId);
+  const sandboxes = offers.map((offer) => offer.sandboxId);
+  return sql.fragment`
+    mine as materialized (
+      select t.id as turn_id, o.sandbox_id from unnest(${sql.array(conversations, 'uuid')}, ${sql.array(sandboxes, 'uuid')}) as o(conversation_id, sandbox_id)
+      join sandbox b on b.id = o.sandbox_id and b.conversation_id = o.conversation_id and b.state <> 'ENDED'
+      join claimable_turn t on t.conversation_id = o.conversation_id
+    ), peer as materialized (
+      select w.turn_ids, w.sandbox_ids, h.lock_key from waiting_pull w join sandbox_host h on h.id = w.host_id
+      where w.host_id <> ${hostId}::uuid and w.open_until > (select clock_timestamp()) and h.ended_at is null
+    ), living as materialized (
+      select p.turn_ids, p.sandbox_ids from peer p where not pg_try_advisory_xact_lock_shared(p.lock_key)
+    ), offer as materialized (
+      select turn_id, sandbox_id from mine
+      union
+      select w.turn_id, w.sandbox_id from living l, unnest(l.turn_ids, l.sandbox_ids) as w(turn_id, sandbox_id)
+    )`;
+}
+
+/** What was not served of this server's own is written down for the others. */
+function leftForOthers(hostId: HostId) {
+  return sql.fragment`
+    waits as materialized (
       select array_agg(m.turn_id order by m.turn_id) as turn_ids, array_agg(m.sandbox_id order by m.turn_id) as sandbox_ids
       from mine m where not exists (select from decided d where d.turn_id = m.turn_id)
     ), recorded as (
@@ -163,13 +176,7 @@ export async function claimTurns(db: Executor, { hostId, offers }: ParkedOffers,
         or w.open_until < excluded.open_until - ${PULL_TTL_MS}::int / 2 * interval '1 ms'
     ), none_wait as (
       delete from waiting_pull w using waits where w.host_id = ${hostId}::uuid and waits.turn_ids is null
-    )
-    select conv.workspace_id, conv.account_id, conv.id as conversation_id, conv.version, d.sandbox_id, d.turn_id, run.id as run_id, run.epoch,
-      d.refusal, d.lease_ms, d.deadline_ms, turn.surface, (extract(epoch from clock_timestamp() - turn.created_at) * 1000)::float8 as age_ms
-    from decided d join conv on conv.id = d.conversation_id join turn on turn.id = d.turn_id join run on run.turn_id = d.turn_id`);
-  const grants = rows.flatMap((row) => (row.refusal === null ? [toGrant(row)] : []));
-  const refused = rows.flatMap((row) => (row.refusal === null ? [] : [toRefused({ ...row, refusal: row.refusal })]));
-  return { grants, refused };
+    )`;
 }
 
 function toGrant(row: z.infer<typeof claimedRow>): Grant {

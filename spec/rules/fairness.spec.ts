@@ -68,10 +68,9 @@ describe('a quiet workspace beside one that floods', function () {
   /** `conversations` conversations of one workspace with `each` questions in every one, spread over the servers. */
   async function flood(servers: readonly Server[], { conversations, each }: { conversations: number; each: number }): Promise<void> {
     const first = await makePerson(database.db);
-    for (let n = 0; n < conversations; n++) {
-      const person = n === 0 ? first : await makePerson(database.db, first.workspaceId);
-      await asks(person, each, servers[n % servers.length] as Server);
-    }
+    const others = Array.from({ length: conversations - 1 }, () => makePerson(database.db, first.workspaceId));
+    const people = [first, ...(await Promise.all(others))];
+    await Promise.all(people.map((person, n) => asks(person, each, servers[n % servers.length] as Server)));
   }
 
   /** What runs now, at whichever server it was granted. */
@@ -144,8 +143,12 @@ describe('a quiet workspace beside one that floods', function () {
   it('takes the oldest question first within one workspace, at whichever server its pull waits', async () => {
     await reconcileSlots(database.db, 1);
     const [here, there] = [await makeServer(), await makeServer()];
-    await flood([here, there], { conversations: 4, each: 1 });
-    const asked = [here, there, here, there].map((server, n) => server.offers[n >> 1]?.conversationId);
+    const first = await makePerson(database.db);
+    const asked: string[] = [];
+    for (const server of [here, there, here, there]) {
+      const person = await makePerson(database.db, first.workspaceId);
+      asked.push((await asks(person, 1, server)).conversationId);
+    }
     const order: string[] = [];
     await claim(here);
     for (let n = 0; n < 4; n++) {
