@@ -15,6 +15,7 @@ import type { Database } from '../../db/pool.ts';
 import { RuntimeFault } from '../../src/kernel/faults.ts';
 import { type ConversationId, type HostId, newSecret, type SandboxId, uuidv7 } from '../../src/kernel/ids.ts';
 import type { Log } from '../../src/kernel/log.ts';
+import { TRANSIENT } from '../../src/kernel/transient.ts';
 import type { Behaviour, CommandContext } from '../kernel/index.ts';
 import type { SandboxHost } from '../ports.ts';
 
@@ -68,8 +69,7 @@ export interface SandboxesDeps {
 }
 
 /** Pause after starts that failed, doubled with each round of failures. */
-const START_PAUSE_MIN_MS = 1_000;
-const START_PAUSE_MAX_MS = 30_000;
+const [START_PAUSE_MIN_MS, START_PAUSE_MAX_MS] = TRANSIENT.sandboxStart.growsMs;
 
 /** How a start went; `failed` names the conversation that has none. */
 type Started = { readonly kind: 'started' | 'busy' } | { readonly kind: 'failed'; readonly conversationId: ConversationId };
