@@ -3,15 +3,16 @@
  * Does not own: what an actor does (its own folder), the order of a shutdown (main.ts).
  */
 
-import type { LeaseTimes } from '../db/ledger/claim.ts';
+import type { Grant, LeaseTimes } from '../db/ledger/claim.ts';
 import { findOrCreateMain, findTurn, ownsConversation } from '../db/ledger/conversation.ts';
 import { noteCall } from '../db/ledger/fence.ts';
 import type { TakenBack } from '../db/ledger/reap.ts';
-import type { RefusedTurn } from '../db/ledger/refuse.ts';
+import type { EndedTurn } from '../db/ledger/refuse.ts';
 import type { Database } from '../db/pool.ts';
 import type { ContextResponse } from '../src/contract/agent.ts';
 import type { Change } from '../src/contract/changes.ts';
 import type { Clock, Timer } from '../src/kernel/clock.ts';
+import { RuntimeFault } from '../src/kernel/faults.ts';
 import type { ConversationId, HostId, RunId, SandboxId } from '../src/kernel/ids.ts';
 import type { Log } from '../src/kernel/log.ts';
 import { CapacityBehaviour, type CapacityCommand } from './capacity/capacity.actor.ts';
@@ -23,7 +24,7 @@ import type { FailureTexts } from './failure-texts.ts';
 import { type ActorKind, ActorSystem, type ActorView, type KernelObserver, type SingleActor } from './kernel/index.ts';
 import type { ChangeSink, PartialSink, SandboxHost, TurnObserver } from './ports.ts';
 import { ReaperBehaviour, type ReaperCommand } from './reaper/reaper.actor.ts';
-import type { Attempt, QuestionInput, Runtime } from './runtime.ts';
+import type { Attempt, QuestionInput, Runtime, SubmitReply } from './runtime.ts';
 import { SandboxesBehaviour, type SandboxesCommand } from './sandboxes/sandboxes.actor.ts';
 
 export interface ActorsDeps {
@@ -72,7 +73,7 @@ const MAINS_MAX = 20_000;
 const SINGLE = { mailboxMax: 100_000, handlerMs: 30_000, mailboxWaitMs: Number.POSITIVE_INFINITY };
 
 /** Nobody counts. */
-const UNOBSERVED: TurnObserver = { turnEnded: () => {}, attemptTakenBack: () => {}, fencingRejected: () => {} };
+const UNOBSERVED: TurnObserver = { turnEnded: () => {}, attemptTakenBack: () => {}, fencingRejected: () => {}, sandboxStart: () => {} };
 
 type Conversations = ActorKind<ConversationCommand, ConversationReply, 'conversation'>;
 
@@ -85,7 +86,7 @@ class Tree implements Actors {
   readonly #reaper: SingleActor<ReaperCommand, number>;
   readonly #parked = new Set<ParkedPull>();
   readonly #active = new Set<ConversationId>();
-  /** Main conversations by person: an account's main conversation never becomes another one. */
+  /** Main conversations by person. One that turns out to be gone (erased, merged) is looked up again. */
   readonly #mains = new Map<string, ConversationId>();
   readonly #timers: Timer[] = [];
   #claiming = true;
@@ -122,41 +123,43 @@ class Tree implements Actors {
   }
 
   #capacityBehaviour(): CapacityBehaviour {
-    const { db, log, times, texts } = this.#deps;
+    const { db, log, times, texts, host } = this.#deps;
     return new CapacityBehaviour({
-      ...{ db, log, rules: { ...times, refusals: texts.refusals } },
+      ...{ db, log, hostId: host.id, rules: { ...times, refusals: texts.refusals } },
       refused: (turn) => this.#refused(turn),
       claimSoon: () => this.#capacity.tell({ type: 'Claim' }),
       unsure: (conversationId) => this.#conversations.tellIfActive(conversationId, { type: 'Changed', version: Number.MAX_SAFE_INTEGER }),
       granted: (grant, delivered) => {
         this.#conversations.tell(grant.conversationId, { type: 'TurnClaimed', grant, delivered });
-        const { workspaceId, accountId, conversationId, version, turnId } = grant;
-        this.#deps.changes.publish({
-          workspaceId,
-          accountId,
-          conversationId,
-          version,
-          turnIds: [turnId],
-          entryIds: [],
-          sealedRunIds: [],
-          slots: true,
-        });
+        this.#publishGrant(grant);
+      },
+      grantedElsewhere: (grant) => {
+        this.#conversations.tellIfActive(grant.conversationId, { type: 'Changed', version: grant.version });
+        this.#publishGrant(grant);
       },
     });
   }
 
+  #publishGrant({ workspaceId, accountId, conversationId, version, turnId }: Grant): void {
+    const change = { workspaceId, accountId, conversationId, version, turnIds: [turnId], entryIds: [], sealedRunIds: [], slots: true };
+    this.#deps.changes.publish(change);
+  }
+
   #sandboxesBehaviour(): SandboxesBehaviour {
-    const { db, log, sandboxHost, host, sandboxesMax, sandboxIdleMs } = this.#deps;
+    const { db, log, sandboxHost, host, sandboxesMax, sandboxIdleMs, texts } = this.#deps;
     sandboxHost.onExit((sandboxId: SandboxId, how) => this.#sandboxes.tell({ type: 'RunnerExited', sandboxId, how }));
     return new SandboxesBehaviour({
       ...{ db, log, host: sandboxHost, hostId: host.id, sandboxesMax, idleMs: sandboxIdleMs },
       isPulling: (sandboxId) => [...this.#parked].some((pull) => pull.open && pull.sandbox.sandboxId === sandboxId),
       lookSoon: () => this.#sandboxes.tell({ type: 'Look' }),
       reapNow: () => this.#reaper.tell({ type: 'Sweep' }),
+      notStarted: texts.notStarted,
+      gaveUp: (turn) => this.#refused(turn),
+      startTried: (outcome) => this.#turns.sandboxStart(outcome),
     });
   }
 
-  #refused({ workspaceId, accountId, conversationId, version, turnId, surface, ageMs: durationMs }: RefusedTurn): void {
+  #refused({ workspaceId, accountId, conversationId, version, turnId, surface, ageMs: durationMs }: EndedTurn): void {
     this.#turns.turnEnded({ surface, outcome: 'FAILED', queueWaitMs: null, firstOutputMs: null, durationMs });
     const change = { workspaceId, accountId, conversationId, version, turnIds: [turnId], entryIds: [], sealedRunIds: [], slots: true };
     this.#deps.changes.publish(change);
@@ -224,8 +227,10 @@ class Tree implements Actors {
 
   readonly runtime: Runtime = {
     submitQuestion: async (input) => {
-      const conversationId = await this.#conversationFor(input);
-      return conversationId ? this.#ask(conversationId, { type: 'SubmitQuestion', input }) : { kind: 'no-conversation' };
+      const reply = await this.#submit(input);
+      // The person's main conversation is another one by now: the remembered one was erased, or is somebody else's.
+      const forgotten = reply.kind === 'no-conversation' && input.conversationId === null && this.#mains.delete(personOf(input));
+      return forgotten ? this.#submit(input) : reply;
     },
     stopTurn: async (member, turnId) => {
       const turn = await findTurn(this.#deps.db, member, turnId);
@@ -247,6 +252,7 @@ class Tree implements Actors {
       } finally {
         abandon();
         this.#parked.delete(pull);
+        this.#capacity.tell({ type: 'Withdraw', pull });
         signal.removeEventListener('abort', abandon);
       }
     },
@@ -262,6 +268,15 @@ class Tree implements Actors {
     endTurn: (attempt, end) => this.#askFor(attempt, { type: 'EndTurn', attempt, end }),
     endRun: (attempt, end) => this.#askFor(attempt, { type: 'EndRun', attempt, end }),
   };
+
+  async #submit(input: QuestionInput): Promise<SubmitReply> {
+    const conversationId = await this.#conversationFor(input);
+    if (!conversationId) return { kind: 'no-conversation' };
+    return this.#ask<SubmitReply>(conversationId, { type: 'SubmitQuestion', input }).catch((error: unknown) => {
+      if (error instanceof RuntimeFault && error.code === 'CONVERSATION_NOT_FOUND') return { kind: 'no-conversation' };
+      throw error;
+    });
+  }
 
   /** The reply's type belongs to the command; one actor answers all of them. */
   async #ask<Reply>(id: ConversationId, command: ConversationCommand): Promise<Reply> {
@@ -282,12 +297,16 @@ class Tree implements Actors {
       const known = this.#conversations.has(conversationId) || (await ownsConversation(this.#deps.db, input, conversationId));
       return known ? conversationId : null;
     }
-    const person = `${workspaceId}/${accountId}`;
+    const person = personOf(input);
     const main = this.#mains.get(person) ?? (await findOrCreateMain(this.#deps.db, workspaceId, accountId));
     if (this.#mains.size >= MAINS_MAX) this.#mains.clear();
     this.#mains.set(person, main);
     return main;
   }
+}
+
+function personOf({ workspaceId, accountId }: QuestionInput): string {
+  return `${workspaceId}/${accountId}`;
 }
 
 function key(attempt: Attempt) {

@@ -6,9 +6,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import type { Log } from '../src/kernel/log.ts';
+import { TRANSIENT } from '../src/kernel/transient.ts';
 
 /** Between two tries to take the lock again: 125 ms to 375 ms. */
-const RETRY_MS = 250;
+const [RETRY_MS] = TRANSIENT.hostLock.growsMs;
 const CONNECT_MAX_MS = 5_000;
 /** A connection that died without a word is found by asking it. */
 const HEARTBEAT_EVERY_MS = 2_000;

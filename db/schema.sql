@@ -140,9 +140,11 @@ CREATE TABLE public.mentor_turn (
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     started_at timestamp with time zone,
     ended_at timestamp with time zone,
+    model_calls integer DEFAULT 0 NOT NULL,
     CONSTRAINT mentor_turn_attempts CHECK (((attempt >= 0) AND (attempt <= 2))),
     CONSTRAINT mentor_turn_ended CHECK (((status = ANY (ARRAY['QUEUED'::text, 'RUNNING'::text])) = (ended_at IS NULL))),
     CONSTRAINT mentor_turn_error CHECK (((status = 'FAILED'::text) = ((error_code IS NOT NULL) AND (error_text IS NOT NULL)))),
+    CONSTRAINT mentor_turn_model_calls_check CHECK ((model_calls >= 0)),
     CONSTRAINT mentor_turn_request_id_check CHECK (((char_length(request_id) >= 1) AND (char_length(request_id) <= 128))),
     CONSTRAINT mentor_turn_started CHECK (((status <> 'RUNNING'::text) OR ((attempt > 0) AND (started_at IS NOT NULL)))),
     CONSTRAINT mentor_turn_status_check CHECK ((status = ANY (ARRAY['QUEUED'::text, 'RUNNING'::text, 'DONE'::text, 'STOPPED'::text, 'FAILED'::text]))),
@@ -177,27 +179,43 @@ CREATE TABLE public.turn_slot (
 -- VIEW claim_order
 
 CREATE VIEW public.claim_order AS
- WITH held AS (
+ WITH claimable AS (
+         SELECT claimable_turn.id,
+            claimable_turn.workspace_id,
+            claimable_turn.conversation_id,
+            claimable_turn.created_at,
+            claimable_turn.attempt
+           FROM public.claimable_turn
+        ), held AS (
          SELECT r.workspace_id,
             count(*) AS slots
            FROM (public.turn_slot s_1
              JOIN public.agent_run r ON ((r.id = s_1.run_id)))
           GROUP BY r.workspace_id
+        ), served AS (
+         SELECT w.workspace_id,
+            ( SELECT max(t.started_at) AS max
+                   FROM public.mentor_turn t
+                  WHERE ((t.workspace_id = w.workspace_id) AND (t.started_at IS NOT NULL))) AS served_at
+           FROM ( SELECT DISTINCT claimable.workspace_id
+                   FROM claimable) w
         ), share AS (
          SELECT t.id,
             t.workspace_id,
             t.conversation_id,
             t.created_at,
             t.attempt,
+            s_1.served_at,
             (COALESCE(h.slots, (0)::bigint) + row_number() OVER (PARTITION BY t.workspace_id ORDER BY t.created_at, t.id)) AS turn_of_workspace
-           FROM (public.claimable_turn t
+           FROM ((claimable t
+             JOIN served s_1 USING (workspace_id))
              LEFT JOIN held h USING (workspace_id))
         )
  SELECT id,
     workspace_id,
     conversation_id,
     created_at,
-    row_number() OVER (ORDER BY turn_of_workspace, created_at, id) AS rank
+    row_number() OVER (ORDER BY turn_of_workspace, served_at NULLS FIRST, created_at, id) AS rank
    FROM share s;
 
 -- TABLE llm_binding
@@ -314,6 +332,7 @@ CREATE TABLE public.llm_usage_event (
     cache_read_price numeric,
     cache_write_price numeric,
     cost numeric,
+    host_id uuid,
     CONSTRAINT llm_usage_event_cache_read_tokens_check CHECK ((cache_read_tokens >= 0)),
     CONSTRAINT llm_usage_event_cache_write_tokens_check CHECK ((cache_write_tokens >= 0)),
     CONSTRAINT llm_usage_event_closed CHECK (((state = 'CLOSED'::text) = ((closed_at IS NOT NULL) AND (outcome IS NOT NULL)))),
@@ -382,8 +401,10 @@ CREATE TABLE public.sandbox (
     state text DEFAULT 'STARTING'::text NOT NULL,
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     ended_at timestamp with time zone,
+    start_failed boolean DEFAULT false NOT NULL,
     CONSTRAINT sandbox_credential_hash_check CHECK ((octet_length(credential_hash) = 32)),
     CONSTRAINT sandbox_ended CHECK (((state = 'ENDED'::text) = (ended_at IS NOT NULL))),
+    CONSTRAINT sandbox_start_failed CHECK (((NOT start_failed) OR (state = 'ENDED'::text))),
     CONSTRAINT sandbox_state_check CHECK ((state = ANY (ARRAY['STARTING'::text, 'READY'::text, 'ENDED'::text])))
 );
 
@@ -393,13 +414,26 @@ CREATE TABLE public.sandbox_host (
     id uuid NOT NULL,
     name text NOT NULL,
     lock_key bigint NOT NULL,
-    capacity_turns integer NOT NULL,
+    capacity_turns integer,
     started_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     suspected_at timestamp with time zone,
     ended_at timestamp with time zone,
+    sandboxes_max integer DEFAULT 1 NOT NULL,
     CONSTRAINT sandbox_host_capacity_turns_check CHECK ((capacity_turns >= 0)),
-    CONSTRAINT sandbox_host_name_check CHECK (((char_length(name) >= 1) AND (char_length(name) <= 200)))
+    CONSTRAINT sandbox_host_name_check CHECK (((char_length(name) >= 1) AND (char_length(name) <= 200))),
+    CONSTRAINT sandbox_host_sandboxes_max_check CHECK ((sandboxes_max >= 0))
 );
+
+-- TABLE waiting_pull
+
+CREATE UNLOGGED TABLE public.waiting_pull (
+    host_id uuid NOT NULL,
+    turn_ids uuid[] NOT NULL,
+    sandbox_ids uuid[] NOT NULL,
+    open_until timestamp with time zone NOT NULL,
+    CONSTRAINT waiting_pull_pairs CHECK ((cardinality(turn_ids) = cardinality(sandbox_ids)))
+)
+WITH (fillfactor='50');
 
 -- TABLE workspace
 
@@ -565,6 +599,11 @@ ALTER TABLE ONLY public.sandbox
 ALTER TABLE ONLY public.turn_slot
     ADD CONSTRAINT ux_turn_slot_run UNIQUE (run_id);
 
+-- CONSTRAINT waiting_pull waiting_pull_pkey
+
+ALTER TABLE ONLY public.waiting_pull
+    ADD CONSTRAINT waiting_pull_pkey PRIMARY KEY (host_id);
+
 -- CONSTRAINT workspace_member workspace_member_pkey
 
 ALTER TABLE ONLY public.workspace_member
@@ -608,9 +647,17 @@ CREATE INDEX ix_mentor_entry_turn ON public.mentor_entry USING btree (turn_id);
 
 CREATE INDEX ix_mentor_turn_queued ON public.mentor_turn USING btree (conversation_id, question_seq) WHERE (status = 'QUEUED'::text);
 
+-- INDEX ix_mentor_turn_served
+
+CREATE INDEX ix_mentor_turn_served ON public.mentor_turn USING btree (workspace_id, started_at) WHERE (started_at IS NOT NULL);
+
 -- INDEX ix_sandbox_host
 
 CREATE INDEX ix_sandbox_host ON public.sandbox USING btree (host_id) WHERE (state <> 'ENDED'::text);
+
+-- INDEX ix_sandbox_start_failed
+
+CREATE INDEX ix_sandbox_start_failed ON public.sandbox USING btree (conversation_id, created_at) WHERE start_failed;
 
 -- INDEX ux_agent_run_leased
 

@@ -4,16 +4,17 @@
  * This is the only reader of argv and of the environment in the runner.
  */
 import { parseArgs } from 'node:util';
+import { TRANSIENT } from '../src/kernel/transient.ts';
 
 /** Pi's working directory on the wire. A constant, so that the system entry and the tool texts are the same on each machine. */
 export const WORKSPACE_DIR = '/workspace/work';
 
 export const RUNNER = {
   /** A call that the server could not answer is sent again after each of these. */
-  retryDelaysMs: [1_000, 2_000, 4_000],
+  retryDelaysMs: TRANSIENT.end.pausesMs,
   /** Pause between pulls that the server could not answer: doubles from the first to the second, with jitter. */
-  pullBackoffMinMs: 100,
-  pullBackoffMaxMs: 2_000,
+  pullBackoffMinMs: TRANSIENT.pull.growsMs[0],
+  pullBackoffMaxMs: TRANSIENT.pull.growsMs[1],
   /** A pull that is refused or answered with nothing sooner than this counts as not answered, so that it cannot spin. */
   pullQuickMs: 50,
   /** Whole duration of one call, its body included. A pull adds its waiting time. */
@@ -25,14 +26,14 @@ export const RUNNER = {
   contextMaxBytes: 96 * 1024 * 1024,
   replyMaxBytes: 256 * 1024,
   /** A renewal that failed is tried again after this, until the lease is over. */
-  renewRetryMs: 2_000,
+  renewRetryMs: TRANSIENT.renewal.growsMs[0],
   /** A turn that writes nothing still asks this often whether it was stopped. */
   heartbeatEveryMs: 1_000,
   /** UTF-16 units of one report: even if each needs 6 bytes in JSON it fits a request of 512 KiB. */
   partialSliceMaxChars: 64 * 1024,
   /** Pi tries a failed model call again this often, and waits this long before the first time. */
-  modelRetries: 2,
-  modelRetryBaseMs: 500,
+  modelRetries: TRANSIENT.modelCall.pausesMs.length,
+  modelRetryBaseMs: TRANSIENT.modelCall.pausesMs[0],
   /** How long an aborted Pi may take to become idle. After that the process is given up. */
   abortMaxMs: 10_000,
   /** A tool result longer than this is reduced to a note when the end is too large for the server. */

@@ -88,7 +88,7 @@ async function asHost(config: Config, log: Log, opened: Place & { db: Database }
   const id = uuidv7<'host'>();
   const lockKey = Math.floor(Math.random() * Number.MAX_SAFE_INTEGER);
   const hostLock = await HostLock.take(url, lockKey, log);
-  await registerHost(db, { id, name: ownName ?? `shared-${id}`, lockKey, capacityTurns: config.capacityTurns });
+  await registerHost(db, { id, name: ownName ?? `shared-${id}`, lockKey, sandboxesMax: config.sandboxesMax });
   return {
     ...{ db, url, embedded, hostLock },
     host: { id, predecessorOf: ownName },

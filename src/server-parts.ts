@@ -77,7 +77,8 @@ export function environmentModel({ provider, turnDeadlineMs: timeoutMs }: Config
   };
 }
 
-export function openGateway({ config, log, db }: { config: Config; log: Log; db: Database }): Gateway {
+export function openGateway({ config, log, opened }: { config: Config; log: Log; opened: OpenedDatabase }): Gateway {
+  const { db, host } = opened;
   const bounds = {
     firstByteTimeoutMs: config.modelFirstByteMs,
     idleTimeoutMs: config.modelIdleMs,
@@ -87,7 +88,7 @@ export function openGateway({ config, log, db }: { config: Config; log: Log; db:
   const shared = { db, log, bounds, clock: systemClock };
   const providers = new Providers({ ...shared, environment, addressRules: { allowPrivate }, secrets: new SecretBox(secretKeys) });
   const callBounds = { ...CALL_BOUNDS, unverifiedMaxMs: config.leaseTtlMs };
-  return createGateway({ ...shared, providers, callBounds });
+  return createGateway({ ...shared, hostId: host.id, providers, callBounds });
 }
 
 export function modelAdmin({ secretKeys, llmAllowPrivate: allowPrivate }: Config, db: Database): ModelAdmin {

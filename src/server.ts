@@ -25,6 +25,7 @@ import { SecretBox } from './kernel/secret-box.ts';
 import { createLive, type Live } from './live/index.ts';
 import { type LocalSandboxes, localHost, prepareLocalSandboxes } from './local-sandboxes.ts';
 import { rotateKeys } from './models/admin.ts';
+import { MemberAdmin } from './models/members.ts';
 import { createMetrics, type Metrics } from './ops/index.ts';
 import {
   environmentModel,
@@ -88,7 +89,7 @@ interface Parts {
 async function assemble({ config, log, opened, hooks, sandboxes }: Parts): Promise<RunningServer> {
   const { db, url } = opened;
   const member = await localMember(db, { displayName: config.accountName, timeZone: config.timeZone });
-  const gateway = openGateway({ config, log, db });
+  const gateway = openGateway({ config, log, opened });
   const door = new RuntimeDoor();
   const metrics = createMetrics();
   const live = createLive({
@@ -180,6 +181,7 @@ function doorsForPeople({ config, log, opened, sandboxes, actors, live, metrics,
     metrics,
     actors: () => actors.views(),
     models: modelAdmin(config, db),
+    members: new MemberAdmin(db),
     adminGuard: requireLocalAdmin,
     connectionsMax: CONNECTIONS_MAX,
     log,

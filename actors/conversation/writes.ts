@@ -14,6 +14,7 @@ import { FAILURE_DETAILS, type RunEndRequest, type TurnEndRequest } from '../../
 import type { Change } from '../../src/contract/changes.ts';
 import { RuntimeFault } from '../../src/kernel/faults.ts';
 import { type EntryId, type RunId, type TurnId, uuidv7 } from '../../src/kernel/ids.ts';
+import { TRANSIENT } from '../../src/kernel/transient.ts';
 import type { TurnFailure } from '../failure-texts.ts';
 import type { Attempt, QuestionInput, StopReply, SubmitReply } from '../runtime.ts';
 import type { EndRunReply, EndTurnReply } from './commands.ts';
@@ -30,8 +31,8 @@ export interface Session {
   reload(): Promise<ConversationRows>;
 }
 
-/** Another server may write between our read and our write. More than this many times in a row is not contention but a bug. */
-const STALE_TRIES_MAX = 20;
+/** Another server may write between our read and our write. */
+const STALE_TRIES_MAX = TRANSIENT.versionRace.triesMax;
 
 async function atVersion<T>(session: Session, write: (rows: ConversationRows) => Promise<T | null>): Promise<T> {
   for (let tries = 0; tries < STALE_TRIES_MAX; tries++) {

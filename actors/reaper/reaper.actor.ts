@@ -4,6 +4,7 @@
  * It sweeps on a timer and at once when a runner has died. Servers do not coordinate: rows locked by another reaper are skipped.
  * rule: R9 (the statement decides between a second attempt and a failed turn)
  */
+import { forgetPulls } from '../../db/ledger/placed.ts';
 import { type ReapTexts, type TakenBack, takeBackLeases } from '../../db/ledger/reap.ts';
 import { endDeadHosts, endSilentSandboxes } from '../../db/ledger/sandboxes.ts';
 import { dropRetiredSlots } from '../../db/ledger/slots.ts';
@@ -44,7 +45,10 @@ export class ReaperBehaviour implements Behaviour<null, ReaperCommand, number> {
   async handle(): Promise<{ state: null; reply: number }> {
     const { db, log, host, texts } = this.#deps;
     const hosts = await endDeadHosts(db, host, HOST_BOUNDS);
-    if (hosts > 0) log.warn('dead sandbox hosts ended', { hosts });
+    if (hosts > 0) {
+      log.warn('dead sandbox hosts ended', { hosts });
+      await forgetPulls(db);
+    }
     const silent = await endSilentSandboxes(db, REAP_BATCH_MAX);
     for (const sandboxId of silent) log.warn('sandbox ended', { sandboxId, why: 'its lease ran out' });
     let count = 0;

@@ -1,16 +1,21 @@
 /**
  * Owns: the SandboxesActor, one per server: a conversation whose turn is next in claim order gets a sandbox on some server; idle ones end.
  * Sandboxes are given in claim order and bounded, so a flood of questions cannot start a runner for each.
+ * A start that failed is tried again after a pause, here or at another server; when all have failed often enough the turn ends FAILED, so that
+ * the person is told (db/ledger/give-up.ts). A sandbox that dies before it was given a run is a start that failed.
  * Each sweep compares the rows with the runners: a row without a runner ends (an insert or an end whose outcome was unknown), and so does a
  * runner whose row was ended (its lease ran out, or its host was taken for dead).
  * Does not own: how a runner is started (SandboxHost), who may claim (CapacityActor).
  */
 import { createHash } from 'node:crypto';
+import { giveUpTurns } from '../../db/ledger/give-up.ts';
+import type { EndedTurn } from '../../db/ledger/refuse.ts';
 import { endIdleSandbox, endSandbox, insertSandbox, liveSandboxes, type SandboxDemand, sandboxDemand } from '../../db/ledger/sandboxes.ts';
 import type { Database } from '../../db/pool.ts';
 import { RuntimeFault } from '../../src/kernel/faults.ts';
 import { type ConversationId, type HostId, newSecret, type SandboxId, uuidv7 } from '../../src/kernel/ids.ts';
 import type { Log } from '../../src/kernel/log.ts';
+import { TRANSIENT } from '../../src/kernel/transient.ts';
 import type { Behaviour, CommandContext } from '../kernel/index.ts';
 import type { SandboxHost } from '../ports.ts';
 
@@ -55,13 +60,19 @@ export interface SandboxesDeps {
   lookSoon(): boolean;
   /** What a sandbox held is taken back now. */
   reapNow(): void;
+  /** What a person reads whose sandbox cannot be started. */
+  readonly notStarted: { readonly code: string; readonly text: string };
+  /** The turn has ended. Tells the conversation's actor and publishes. */
+  gaveUp(turn: EndedTurn): void;
+  /** For metrics. */
+  startTried(outcome: 'started' | 'failed'): void;
 }
 
 /** Pause after starts that failed, doubled with each round of failures. */
-const START_PAUSE_MIN_MS = 1_000;
-const START_PAUSE_MAX_MS = 30_000;
+const [START_PAUSE_MIN_MS, START_PAUSE_MAX_MS] = TRANSIENT.sandboxStart.growsMs;
 
-type Started = 'started' | 'busy' | 'failed';
+/** How a start went; `failed` names the conversation that has none. */
+type Started = { readonly kind: 'started' | 'busy' } | { readonly kind: 'failed'; readonly conversationId: ConversationId };
 
 export class SandboxesBehaviour implements Behaviour<SandboxesState, SandboxesCommand, undefined> {
   readonly #deps: SandboxesDeps;
@@ -97,7 +108,7 @@ export class SandboxesBehaviour implements Behaviour<SandboxesState, SandboxesCo
         await this.#meetDemand(state, context.now);
         break;
       case 'RunnerExited':
-        await this.#exited(state, command);
+        await this.#exited(state, command, context.now);
         break;
       case 'Sweep':
         await this.#compare(state);
@@ -126,15 +137,30 @@ export class SandboxesBehaviour implements Behaviour<SandboxesState, SandboxesCo
       const start = await this.#admit(state, one, now);
       if (start) starts.push(start());
     }
-    if (starts.length > 0) this.#learnStarts(state, await Promise.all(starts), now);
+    if (starts.length > 0) await this.#learnStarts(state, await Promise.all(starts), now);
   }
 
-  #learnStarts(state: SandboxesState, started: readonly Started[], now: number): void {
-    if (started.includes('started')) state.failedStarts = 0;
-    if (!started.every((one) => one === 'started')) state.short = true;
-    if (!started.includes('failed')) return;
+  async #learnStarts(state: SandboxesState, started: readonly Started[], now: number): Promise<void> {
+    if (started.some((one) => one.kind === 'started')) state.failedStarts = 0;
+    if (!started.every((one) => one.kind === 'started')) state.short = true;
+    await this.#failed(
+      state,
+      started.flatMap((one) => (one.kind === 'failed' ? [one.conversationId] : [])),
+      now,
+    );
+  }
+
+  /** Pauses before the next start, and ends what no server can start. */
+  async #failed(state: SandboxesState, conversationIds: readonly ConversationId[], now: number): Promise<void> {
+    if (conversationIds.length === 0) return;
     state.nextStartAt = now + Math.min(START_PAUSE_MAX_MS, START_PAUSE_MIN_MS * 2 ** state.failedStarts);
     state.failedStarts += 1;
+    const { db, log, notStarted, gaveUp, startTried } = this.#deps;
+    for (const _ of conversationIds) startTried('failed');
+    for (const turn of await giveUpTurns(db, conversationIds, notStarted)) {
+      log.error('turn given up: its sandbox cannot be started', { turnId: turn.turnId, conversationId: turn.conversationId });
+      gaveUp(turn);
+    }
   }
 
   /** Ends the sandbox that was idle for longest and is not next in line. */
@@ -170,18 +196,20 @@ export class SandboxesBehaviour implements Behaviour<SandboxesState, SandboxesCo
   }
 
   async #start(state: SandboxesState, own: OwnSandbox, credential: string): Promise<Started> {
-    const { db, host, log } = this.#deps;
+    const { db, host, log, startTried } = this.#deps;
     const { id: sandboxId, conversationId } = own;
     try {
       await host.start({ sandboxId, conversationId, credential });
       log.info('sandbox started', { sandboxId, conversationId });
-      return 'started';
+      startTried('started');
+      return { kind: 'started' };
     } catch (error) {
       this.#forget(state, own);
-      await endSandbox(db, sandboxId);
-      if (error instanceof RuntimeFault && (error.code === 'BUSY' || error.code === 'DRAINING')) return 'busy';
-      log.error('sandbox could not start', { sandboxId }, error);
-      return 'failed';
+      const busy = error instanceof RuntimeFault && (error.code === 'BUSY' || error.code === 'DRAINING');
+      await endSandbox(db, sandboxId, !busy);
+      if (busy) return { kind: 'busy' };
+      log.error('sandbox could not start', { sandboxId, conversationId }, error);
+      return { kind: 'failed', conversationId };
     }
   }
 
@@ -229,11 +257,13 @@ export class SandboxesBehaviour implements Behaviour<SandboxesState, SandboxesCo
     }
   }
 
-  async #exited(state: SandboxesState, { sandboxId, how }: { sandboxId: SandboxId; how: string }): Promise<void> {
-    for (const own of state.own.values()) if (own.id === sandboxId) this.#forget(state, own);
-    const { leased } = await endSandbox(this.#deps.db, sandboxId);
-    if (how === 'crashed') this.#deps.log.warn('sandbox died', { sandboxId, leased });
+  async #exited(state: SandboxesState, { sandboxId, how }: { sandboxId: SandboxId; how: string }, now: number): Promise<void> {
+    const own = [...state.own.values()].find((one) => one.id === sandboxId);
+    if (own) this.#forget(state, own);
+    const { leased, startFailed } = await endSandbox(this.#deps.db, sandboxId, how === 'crashed');
+    if (how === 'crashed') this.#deps.log.warn('sandbox died', { sandboxId, leased, startFailed });
     this.#deps.reapNow(); // also when it seemed to hold nothing: a claim may have been on its way
+    if (own && startFailed) await this.#failed(state, [own.conversationId], now);
     this.#lookSoon(state);
   }
 }

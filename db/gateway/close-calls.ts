@@ -1,6 +1,7 @@
 /**
  * Owns: the closing of usage rows, and with it what a call cost. rule: R15 (a row is closed once, at the price that was frozen when it was
  * opened: the first outcome stays, a repeat changes nothing, and what was spent is added by the statement that closes)
+ * `unknown` is not an outcome but the want of one: it has no cost, and what the call's own server still tells takes its place, once (ADR 15).
  * A cost is null where nobody knows it: the model has no price, or the provider was called and told no tokens.
  */
 import { z } from 'zod';
@@ -43,7 +44,7 @@ export interface CallClosing extends TokenUsage {
 const idRow = z.object({ id: z.string() });
 
 /**
- * Closes the rows that are still open. Returns how many these were. The commit waits for no flush: what a crash of the database loses is a
+ * Closes the rows that are open or unknown. Returns how many these were. The commit waits for no flush: what a crash of the database loses is a
  * closing, and a row that stays open is closed by the sweep as `unknown`.
  */
 export async function closeCalls(db: Executor, closings: readonly CallClosing[]): Promise<number> {
@@ -63,7 +64,7 @@ export async function closeCalls(db: Executor, closings: readonly CallClosing[])
       ${column((c) => c.inputTokens, 'int8')}, ${column((c) => c.outputTokens, 'int8')},
       ${column((c) => c.cacheReadTokens, 'int8')}, ${column((c) => c.cacheWriteTokens, 'int8')})
         as c(id, outcome, http_status, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens)
-      where e.id = c.id and e.state = 'OPEN'
+      where e.id = c.id and (e.state = 'OPEN' or e.outcome = 'unknown')
       returning e.id, e.workspace_id, e.opened_at, e.cost
     ), spent as (
       insert into llm_spend as s (month, workspace_id, cost)
@@ -75,16 +76,28 @@ export async function closeCalls(db: Executor, closings: readonly CallClosing[])
   return rows.length;
 }
 
+/** After how long an open row counts as unknown, milliseconds since the call was opened. */
+export interface UnknownBounds {
+  /** Whatever else is known: longer than the longest turn and its closing. */
+  readonly openMs: number;
+  /** When its attempt is over: longer than a server tries to write a closing. */
+  readonly overMs: number;
+}
+
 /**
- * Closes at most `rowsMax` rows that have been open for longer than `olderThanMs`: their server died before it wrote how the call ended.
- * Choose it well above the longest turn. Returns how many these were.
+ * Closes at most `rowsMax` open rows of which nobody will tell the end: their server is dead, or they have been open for too long. Rows that are
+ * being closed at this moment are skipped. Returns how many these were.
  */
-export async function closeUnknownCalls(db: Executor, olderThanMs: number, rowsMax: number): Promise<number> {
+export async function closeUnknownCalls(db: Executor, { openMs, overMs }: UnknownBounds, rowsMax: number): Promise<number> {
   const rows = await db.any(sql.prepared('gateway_close_unknown', idRow)`
     with lost as materialized (
-      select id from llm_usage_event
-      where state = 'OPEN' and opened_at < (select clock_timestamp()) - ${olderThanMs}::int * interval '1 ms'
-      order by opened_at limit ${rowsMax}::int for update skip locked
+      select e.id from llm_usage_event e
+      where e.state = 'OPEN' and (
+        e.opened_at < (select clock_timestamp()) - ${openMs}::int * interval '1 ms'
+        or exists (select from sandbox_host h where h.id = e.host_id and h.ended_at is not null)
+        or (e.opened_at < (select clock_timestamp()) - ${overMs}::int * interval '1 ms'
+          and not exists (select from agent_run r where r.id = e.run_id and r.epoch = e.epoch and r.state = 'LEASED')))
+      order by e.opened_at limit ${rowsMax}::int for update skip locked
     )
     update llm_usage_event e set state = 'CLOSED', outcome = 'unknown', closed_at = clock_timestamp(),
       cost = case when e.price_kind = 'NO_CHARGE' then 0 end

@@ -1,5 +1,7 @@
 /**
- * Owns: the claim statement. Only the CapacityActor calls it, with all parked pulls of its server at once.
+ * Owns: the claim statement. Only the CapacityActor calls it, with all parked pulls of its server at once. It ranks these and the pulls that
+ * wait at other servers (table `waiting_pull`, ADR 14) and grants to the first, wherever their pulls are parked: which server asks first after a
+ * release decides nothing, and no slot stays free for a server that is slow. What it could not serve of its own it leaves there for the others.
  * A candidate is admitted in the statement that claims it: its model, price and limits are frozen with it, or it ends here with the reason
  * why not, and its slot goes to the next one.
  * rule: R4 (a claim takes free slot rows FOR UPDATE SKIP LOCKED)  rule: R1 (one leased run per conversation)
@@ -8,7 +10,7 @@
  * in between keeps it, and the next claim sees the change.
  */
 import { z } from 'zod';
-import type { AccountId, ConversationId, RunId, SandboxId, TurnId, WorkspaceId } from '../../src/kernel/ids.ts';
+import type { AccountId, ConversationId, HostId, RunId, SandboxId, TurnId, WorkspaceId } from '../../src/kernel/ids.ts';
 import type { RefusalTexts } from '../models/admission.ts';
 import { type Executor, sql } from '../pool.ts';
 import { type RefusedTurn, refusedRow, toRefused } from './refuse.ts';
@@ -25,6 +27,9 @@ export interface LeaseTimes {
  * without a free slot there are no candidates, so that nobody is held up for nothing.
  */
 const SPARE_CANDIDATES = 8;
+
+/** A pull that waits is forgotten when its server has not asked for this long. Servers ask at least with each sweep, once a second. */
+export const PULL_TTL_MS = 3_000;
 
 /** A sandbox that waits for its conversation's next run. */
 export interface Offer {
@@ -46,11 +51,19 @@ export interface Grant {
   readonly deadlineMs: number;
 }
 
+/** All pulls that are parked at one server and whose conversation may have a turn for them. */
+export interface ParkedOffers {
+  /** The server's boot; while it lives it holds its session lock (db/host-lock.ts). */
+  readonly hostId: HostId;
+  readonly offers: readonly Offer[];
+}
+
 export interface ClaimRules extends LeaseTimes {
   readonly refusals: RefusalTexts;
 }
 
 export interface Claimed {
+  /** Also to pulls that are parked at other servers: those find the claim in their rows and answer it. */
   readonly grants: readonly Grant[];
   /** Turns that were ended because they are not admitted. */
   readonly refused: readonly RefusedTurn[];
@@ -64,24 +77,15 @@ const claimedRow = refusedRow.extend({
   deadline_ms: z.number().nullable(),
 });
 
-/** Claims at most one turn per offer, in claim order, while there are free slots. */
-export async function claimTurns(db: Executor, offers: readonly Offer[], rules: ClaimRules): Promise<Claimed> {
-  const conversations = sql.array(
-    offers.map((o) => o.conversationId),
-    'uuid',
-  );
-  const sandboxes = sql.array(
-    offers.map((o) => o.sandboxId),
-    'uuid',
-  );
+/** Claims at most one turn per waiting pull of the installation, in claim order, while there are free slots. */
+export async function claimTurns(db: Executor, parked: ParkedOffers, rules: ClaimRules): Promise<Claimed> {
+  const { hostId } = parked;
   const { leaseTtlMs, graceMs, refusals } = rules;
   const rows = await db.any(sql.prepared('ledger_claim', claimedRow)`
-    with offer as materialized (
-      select o.conversation_id, o.sandbox_id from unnest(${conversations}, ${sandboxes}) as o(conversation_id, sandbox_id)
-      join sandbox b on b.id = o.sandbox_id and b.conversation_id = o.conversation_id and b.state <> 'ENDED'
-    ), candidate as materialized (
+    with ${waitingOffers(parked)}, candidate as materialized (
       select q.id as turn_id, q.conversation_id, q.rank, o.sandbox_id, c.version, c.workspace_id, c.account_id
-      from claim_order q join offer o using (conversation_id) join mentor_conversation c on c.id = q.conversation_id
+      from claim_order q join offer o on o.turn_id = q.id join mentor_conversation c on c.id = q.conversation_id
+      join sandbox b on b.id = o.sandbox_id and b.conversation_id = q.conversation_id and b.state <> 'ENDED'
       order by q.rank limit (select count(*) + sign(count(*))::int * ${SPARE_CANDIDATES}::int from turn_slot where run_id is null and not retiring)
     ), judged as materialized (
       select k.*, turn_admission(k.workspace_id, k.account_id) as admission from candidate k
@@ -127,13 +131,52 @@ export async function claimTurns(db: Executor, offers: readonly Offer[], rules: 
       returning r.id, r.epoch, r.turn_id
     ), taken as (
       update turn_slot s set run_id = run.id from decided d join run on run.turn_id = d.turn_id where s.slot_no = d.slot_no
-    )
+    ), ${leftForOthers(hostId)}
     select conv.workspace_id, conv.account_id, conv.id as conversation_id, conv.version, d.sandbox_id, d.turn_id, run.id as run_id, run.epoch,
       d.refusal, d.lease_ms, d.deadline_ms, turn.surface, (extract(epoch from clock_timestamp() - turn.created_at) * 1000)::float8 as age_ms
     from decided d join conv on conv.id = d.conversation_id join turn on turn.id = d.turn_id join run on run.turn_id = d.turn_id`);
   const grants = rows.flatMap((row) => (row.refusal === null ? [toGrant(row)] : []));
   const refused = rows.flatMap((row) => (row.refusal === null ? [] : [toRefused({ ...row, refusal: row.refusal })]));
   return { grants, refused };
+}
+
+/** The pulls of this server whose conversation has a claimable turn (`mine`), and with them those that living servers left in the rows (`offer`). */
+function waitingOffers({ hostId, offers }: ParkedOffers) {
+  const conversations = offers.map((offer) => offer.conversationId);
+  const sandboxes = offers.map((offer) => offer.sandboxId);
+  return sql.fragment`
+    mine as materialized (
+      select t.id as turn_id, o.sandbox_id from unnest(${sql.array(conversations, 'uuid')}, ${sql.array(sandboxes, 'uuid')}) as o(conversation_id, sandbox_id)
+      join sandbox b on b.id = o.sandbox_id and b.conversation_id = o.conversation_id and b.state <> 'ENDED'
+      join claimable_turn t on t.conversation_id = o.conversation_id
+    ), peer as materialized (
+      select w.turn_ids, w.sandbox_ids, h.lock_key from waiting_pull w join sandbox_host h on h.id = w.host_id
+      where w.host_id <> ${hostId}::uuid and w.open_until > (select clock_timestamp()) and h.ended_at is null
+    ), living as materialized (
+      select p.turn_ids, p.sandbox_ids from peer p where not pg_try_advisory_xact_lock_shared(p.lock_key)
+    ), offer as materialized (
+      select turn_id, sandbox_id from mine
+      union
+      select w.turn_id, w.sandbox_id from living l, unnest(l.turn_ids, l.sandbox_ids) as w(turn_id, sandbox_id)
+    )`;
+}
+
+/** What was not served of this server's own is written down for the others. */
+function leftForOthers(hostId: HostId) {
+  return sql.fragment`
+    waits as materialized (
+      select array_agg(m.turn_id order by m.turn_id) as turn_ids, array_agg(m.sandbox_id order by m.turn_id) as sandbox_ids
+      from mine m where not exists (select from decided d where d.turn_id = m.turn_id)
+    ), recorded as (
+      insert into waiting_pull as w (host_id, turn_ids, sandbox_ids, open_until)
+      select ${hostId}::uuid, waits.turn_ids, waits.sandbox_ids, clock_timestamp() + ${PULL_TTL_MS}::int * interval '1 ms'
+      from waits where waits.turn_ids is not null
+      on conflict (host_id) do update set turn_ids = excluded.turn_ids, sandbox_ids = excluded.sandbox_ids, open_until = excluded.open_until
+      where (w.turn_ids, w.sandbox_ids) is distinct from (excluded.turn_ids, excluded.sandbox_ids)
+        or w.open_until < excluded.open_until - ${PULL_TTL_MS}::int / 2 * interval '1 ms'
+    ), none_wait as (
+      delete from waiting_pull w using waits where w.host_id = ${hostId}::uuid and waits.turn_ids is null
+    )`;
 }
 
 function toGrant(row: z.infer<typeof claimedRow>): Grant {

@@ -10,32 +10,41 @@ import type { AccountId, ConversationId, RunId, TurnId, WorkspaceId } from '../.
 import type { AdmissionRefusal, RefusalTexts } from '../models/admission.ts';
 import { type Executor, sql } from '../pool.ts';
 
-export interface RefusedTurn {
+/** A queued turn that was ended without an attempt. */
+export interface EndedTurn {
   readonly workspaceId: WorkspaceId;
   readonly accountId: AccountId;
   readonly conversationId: ConversationId;
   readonly version: number;
   readonly turnId: TurnId;
   readonly runId: RunId;
-  readonly refusal: AdmissionRefusal;
   readonly surface: Surface;
   /** Since the question, milliseconds. */
   readonly ageMs: number;
 }
 
-export const refusedRow = z.object({
+export interface RefusedTurn extends EndedTurn {
+  readonly refusal: AdmissionRefusal;
+}
+
+export const endedRow = z.object({
   workspace_id: z.string(),
   account_id: z.string(),
   conversation_id: z.string(),
   version: z.number(),
   turn_id: z.string(),
   run_id: z.string(),
-  refusal: z.string(),
   surface: z.enum(['app', 'slack']),
   age_ms: z.number(),
 });
 
+export const refusedRow = endedRow.extend({ refusal: z.string() });
+
 export function toRefused(row: z.infer<typeof refusedRow>): RefusedTurn {
+  return { ...toEnded(row), refusal: row.refusal as AdmissionRefusal };
+}
+
+export function toEnded(row: z.infer<typeof endedRow>): EndedTurn {
   return {
     workspaceId: row.workspace_id as WorkspaceId,
     accountId: row.account_id as AccountId,
@@ -43,7 +52,6 @@ export function toRefused(row: z.infer<typeof refusedRow>): RefusedTurn {
     version: row.version,
     turnId: row.turn_id as TurnId,
     runId: row.run_id as RunId,
-    refusal: row.refusal as AdmissionRefusal,
     surface: row.surface,
     ageMs: row.age_ms,
   };

@@ -14,13 +14,14 @@ export interface HostRow {
   readonly id: HostId;
   readonly name: string;
   readonly lockKey: number;
-  readonly capacityTurns: number;
+  /** Sandboxes that it may start at the same time. */
+  readonly sandboxesMax: number;
 }
 
 export async function registerHost(db: Executor, host: HostRow): Promise<void> {
   await db.any(sql.type(idRow)`
-    insert into sandbox_host (id, name, lock_key, capacity_turns)
-    values (${host.id}, ${host.name}, ${host.lockKey}, ${host.capacityTurns}) returning id`);
+    insert into sandbox_host (id, name, lock_key, sandboxes_max)
+    values (${host.id}, ${host.name}, ${host.lockKey}, ${host.sandboxesMax}) returning id`);
 }
 
 /**
@@ -120,14 +121,23 @@ export async function insertSandbox(db: Executor, box: NewSandbox): Promise<bool
   return row !== null;
 }
 
-const endedRow = z.object({ id: z.string(), leased: z.boolean() });
+const endedRow = z.object({ id: z.string(), leased: z.boolean(), start_failed: z.boolean() });
 
-/** Ends a sandbox: its credential is worth nothing from now on. Returns whether it still held a leased run. */
-export async function endSandbox(db: Executor, id: SandboxId): Promise<{ leased: boolean }> {
-  const row = await db.maybeOne(sql.type(endedRow)`
-    update sandbox set state = 'ENDED', ended_at = clock_timestamp() where id = ${id} and state <> 'ENDED'
-    returning id, exists (select 1 from agent_run r where r.sandbox_id = ${id} and r.state = 'LEASED') as leased`);
-  return { leased: row?.leased ?? false };
+export interface EndedSandbox {
+  /** It still held a leased run. */
+  readonly leased: boolean;
+  /** It counts as a start that failed: it broke, and was never given a run. */
+  readonly startFailed: boolean;
+}
+
+/** Ends a sandbox: its credential is worth nothing from now on. `broke`: it could not be started, or its runner died. */
+export async function endSandbox(db: Executor, id: SandboxId, broke = false): Promise<EndedSandbox> {
+  const row = await db.maybeOne(sql.prepared('ledger_end_sandbox', endedRow)`
+    update sandbox b set state = 'ENDED', ended_at = clock_timestamp(), start_failed = ${broke}::boolean and not exists (
+      select from mentor_turn t join agent_run r on r.turn_id = t.id where t.conversation_id = b.conversation_id and r.sandbox_id = b.id)
+    where b.id = ${id}::uuid and b.state <> 'ENDED'
+    returning b.id, b.start_failed, exists (select 1 from agent_run r where r.sandbox_id = b.id and r.state = 'LEASED') as leased`);
+  return { leased: row?.leased ?? false, startFailed: row?.start_failed ?? false };
 }
 
 /**

@@ -6,6 +6,7 @@
 import pg from 'pg';
 import { type Clock, pause } from '../../src/kernel/clock.ts';
 import type { Log } from '../../src/kernel/log.ts';
+import { TRANSIENT } from '../../src/kernel/transient.ts';
 
 export interface ListenerOptions {
   readonly url: string;
@@ -26,8 +27,7 @@ export interface ListenerOptions {
 const HEARTBEAT_MS = 10_000;
 const TIMEOUT_MS = 5_000;
 const GOODBYE_MS = 1_000;
-const BACKOFF_MIN_MS = 50;
-const BACKOFF_MAX_MS = 5_000;
+const [BACKOFF_MIN_MS, BACKOFF_MAX_MS] = TRANSIENT.sessionConnection.growsMs;
 
 export class Listener {
   readonly #options: ListenerOptions;
@@ -61,7 +61,7 @@ export class Listener {
 
   async #run(): Promise<void> {
     const { clock, log } = this.#options;
-    let backoffMs = BACKOFF_MIN_MS;
+    let backoffMs: number = BACKOFF_MIN_MS;
     while (!this.#stop.signal.aborted) {
       await this.#session().catch((error: unknown) => log.error('live.listen_failed', {}, error));
       const subscribed = this.#connected;

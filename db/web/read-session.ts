@@ -14,15 +14,16 @@ const sessionRow = z.object({
   slug: z.string(),
   name: z.string(),
   demo: z.boolean(),
+  ai_allowed: z.boolean(),
 });
 
-/** The account, its first workspace, and whether the built-in model answers there; null when it is an active, visible member of none. rule: R16 */
+/** The account, its first workspace, whether the built-in model answers there, and the account's choice of AI; null when it is an active, visible member of none. rule: R16 */
 export async function readSession(
   db: Executor,
   accountId: AccountId,
-): Promise<Pick<Session, 'account' | 'workspace' | 'demoModel'> | null> {
+): Promise<Pick<Session, 'account' | 'workspace' | 'demoModel' | 'aiAllowed'> | null> {
   const row = await db.maybeOne(sql.prepared('web_read_session', sessionRow)`
-    select a.id as account_id, a.display_name, a.time_zone, w.id as workspace_id, w.slug, w.name,
+    select a.id as account_id, a.display_name, a.time_zone, w.id as workspace_id, w.slug, w.name, m.ai_allowed,
       coalesce(turn_admission(w.id, a.id)->>'model' = 'demo', false) as demo
     from account a join workspace_member m on m.account_id = a.id join workspace w on w.id = m.workspace_id
     where a.id = ${accountId} and m.active and m.visible
@@ -32,6 +33,7 @@ export async function readSession(
       account: { id: row.account_id, displayName: row.display_name, timeZone: row.time_zone },
       workspace: { id: row.workspace_id, slug: row.slug, name: row.name },
       demoModel: row.demo,
+      aiAllowed: row.ai_allowed,
     }
   );
 }

@@ -46,7 +46,7 @@ describe('the lock of a host', () => {
       return lock;
     };
     const id = uuidv7<'host'>();
-    await registerHost(database.db, { id, name: `host-${id}`, lockKey, capacityTurns: 4 });
+    await registerHost(database.db, { id, name: `host-${id}`, lockKey, sandboxesMax: 4 });
     return { wire, lockKey, id, take };
   }
 

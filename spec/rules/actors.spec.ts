@@ -49,6 +49,26 @@ describe('the actors of one server', () => {
     expect(server.host.starts).to.have.length(1);
   });
 
+  it('asks in the main conversation that the person has now, when the one it remembers was erased or moved', async () => {
+    const { db, server, person } = await openScene(start, database.db, { capacity: 0, sandboxesMax: 0 });
+    const conversations = async () =>
+      run(db, sql.unsafe`select conversation_id from mentor_turn where account_id = ${person.accountId} and status = 'QUEUED'`);
+    await server.ask(person, 'one');
+    const [first] = await conversations();
+    await run(db, sql.unsafe`truncate mentor_turn, mentor_entry, agent_run, turn_slot, mentor_conversation cascade`);
+    await server.ask(person, 'two');
+    const [second] = await conversations();
+    expect(second).to.not.deep.equal(first);
+    const other = await makePerson(db, person.workspaceId);
+    await run(
+      db,
+      sql.unsafe`update mentor_conversation set account_id = ${other.accountId}, version = version + 1 where account_id = ${person.accountId} returning id`,
+    );
+    await server.ask(person, 'three');
+    expect((await conversations()).map((row) => row['conversation_id'])).to.have.length(2);
+    expect(await run(db, sql.unsafe`select id from mentor_conversation`)).to.have.length(2);
+  });
+
   it('queues a follow-up while a turn runs and starts it by itself after the end', async () => {
     const { gate, script } = held();
     const { db, server, person } = await openScene(start, database.db, { script });

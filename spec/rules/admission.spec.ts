@@ -5,12 +5,11 @@
 import { expect } from 'chai';
 import { failureTexts } from '../../actors/index.ts';
 import { readTurnFacts } from '../../db/context/read-path.ts';
-import { claimTurns } from '../../db/ledger/claim.ts';
 import { refuseOldest, refuseTurns } from '../../db/ledger/refuse.ts';
 import { sandboxDemand } from '../../db/ledger/sandboxes.ts';
 import { type Database, sql } from '../../db/pool.ts';
 import { useDatabase } from '../support/database.ts';
-import { ask, claimOne, emptyLedger, makeMain, makePerson, type Person, run, TIMES } from '../support/ledger.ts';
+import { ask, claimFor, claimOne, emptyLedger, makeMain, makePerson, type Person, run, TIMES } from '../support/ledger.ts';
 import { admission, bindAdminModel, bindModel, setBudget, spend } from '../support/models.ts';
 import { claimed, scene, turnRow } from '../support/scene.ts';
 
@@ -88,7 +87,7 @@ describe('admission', () => {
       const asked = await ask(db, person, conversationId);
       expect(await admission(db, person)).to.not.have.property('refusal');
       await cause(db, person);
-      const { grants, refused } = await claimTurns(db, [{ conversationId, sandboxId: sandbox.id }], TIMES);
+      const { grants, refused } = await claimFor(db, [{ conversationId, sandboxId: sandbox.id }], TIMES);
       expect(grants).to.deep.equal([]);
       expect(refused).to.have.length(1);
       expect(refused[0]).to.include({ turnId: asked.turnId, runId: asked.runId, refusal: code, version: 2 });
@@ -184,7 +183,7 @@ describe('admission', () => {
     await ask(next.db, next.person, next.conversationId);
     await run(it.db, sql.unsafe`update workspace_member set ai_allowed = false where account_id = ${it.person.accountId} returning 1`);
     const offers = [it, next].map(({ conversationId, sandbox }) => ({ conversationId, sandboxId: sandbox.id }));
-    const { grants, refused } = await claimTurns(it.db, offers, TIMES);
+    const { grants, refused } = await claimFor(it.db, offers, TIMES);
     expect(refused.map(({ turnId }) => turnId)).to.deep.equal([asked.turnId]);
     expect(grants.map(({ conversationId }) => conversationId)).to.deep.equal([next.conversationId]);
   });

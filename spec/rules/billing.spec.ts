@@ -5,10 +5,12 @@ import { expect } from 'chai';
 import { z } from 'zod';
 import { type CallClosing, closeCalls, closeUnknownCalls } from '../../db/gateway/close-calls.ts';
 import { openCall } from '../../db/gateway/open-call.ts';
+import { endHost } from '../../db/ledger/sandboxes.ts';
 import { type EnvironmentPrice, writeEnvironmentModel } from '../../db/models/environment.ts';
 import { sql } from '../../db/pool.ts';
 import { type CallId, uuidv7 } from '../../src/kernel/ids.ts';
-import { type SeededAttempt, seedAttempt, usageRows } from '../support/model-attempt.ts';
+import { makeHost } from '../support/ledger.ts';
+import { nextAttempt, type SeededAttempt, seedAttempt, usageRows } from '../support/model-attempt.ts';
 import { readBody, settled, until, useGateway } from '../support/model-gateway.ts';
 import { hold, says } from '../support/model-server.ts';
 import { admission, bindModel, SPEC_MODEL, setBudget } from '../support/models.ts';
@@ -27,9 +29,9 @@ describe('billing', () => {
     return { attempt, callId: await openOne(attempt) };
   }
 
-  async function openOne(attempt: SeededAttempt): Promise<CallId> {
+  async function openOne(attempt: SeededAttempt, hostId = uuidv7<'host'>()): Promise<CallId> {
     const callId = uuidv7<'call'>();
-    const names = { callId, runId: attempt.runId, epoch: attempt.epoch, ...attempt.sandbox, callsMax: 40 };
+    const names = { callId, hostId, runId: attempt.runId, epoch: attempt.epoch, ...attempt.sandbox, callsMax: 40 };
     expect(await openCall(suite.db, { ...names, api: 'openai-completions' })).to.include({ kind: 'opened' });
     return callId;
   }
@@ -77,13 +79,12 @@ describe('billing', () => {
   it('bills a call once, however often and by whomever it is closed', async () => {
     const { attempt, callId } = await opened();
     const close = () => closeCalls(suite.db, [closing(callId, [1_000_000])]);
-    const closed = await Promise.all([close(), close(), closeUnknownCalls(suite.db, 0, 100), close()]);
+    const closed = await Promise.all([close(), close(), close()]);
     expect(await close()).to.equal(0);
     const rows = await usageRows(suite.db, attempt);
     expect(rows).to.have.length(1);
-    const [first, second, unknown, third] = closed;
-    expect((first ?? 0) + (second ?? 0) + (third ?? 0) + (unknown ? 1 : 0)).to.equal(1);
-    expect(await spent(attempt)).to.equal(rows[0]?.outcome === 'ok' ? '2.5' : null);
+    expect(closed.reduce((sum, count) => sum + count, 0)).to.equal(1);
+    expect(await spent(attempt)).to.equal('2.5');
   });
 
   it('knows no cost where the provider told no tokens, and none is owed where it was never reached', async () => {
@@ -134,6 +135,44 @@ describe('billing', () => {
       .to.have.nested.property('[0]')
       .that.includes({ state: 'CLOSED', outcome: 'unknown', cost: null });
     expect(rig.lines).to.deep.include({ level: 'warn', event: 'model_calls_unknown', calls: 1 });
+  });
+
+  it('shows the calls of a dead server at once, leaves those of a living one alone, and takes back what a lost attempt left open', async () => {
+    const sweep = () => closeUnknownCalls(suite.db, { openMs: 1_200_000, overMs: 120_000 }, 100);
+    const { attempt } = await opened();
+    const older = (ms: number) =>
+      suite.db.any(
+        sql.type(z.object({}))`update llm_usage_event set opened_at = opened_at - ${ms}::int * interval '1 ms' where state = 'OPEN'`,
+      );
+    const [dead, living] = [await makeHost(suite.db), await makeHost(suite.db)];
+    const [lost, streaming] = [await openOne(attempt, dead), await openOne(attempt, living)];
+    expect(await sweep()).to.equal(0);
+    await endHost(suite.db, dead);
+    expect(await sweep()).to.equal(1);
+    const states = async () =>
+      Object.fromEntries((await usageRows(suite.db, attempt)).map(({ id, state, outcome }) => [id, outcome ?? state]));
+    expect(await states()).to.include({ [lost]: 'unknown', [streaming]: 'OPEN' });
+    await nextAttempt(suite.db, attempt); // taken back and claimed again
+    await older(119_000);
+    expect(await sweep(), 'its server may still be telling').to.equal(0);
+    await older(2_000);
+    expect(await sweep()).to.equal(2);
+    expect(await states()).to.include({ [streaming]: 'unknown' });
+  });
+
+  it('bills a call once whose server tells its end although it was taken for dead', async () => {
+    await closeUnknownCalls(suite.db, { openMs: 0, overMs: 0 }, 100); // what other tests left open
+    const { attempt, callId } = await opened();
+    expect(await closeUnknownCalls(suite.db, { openMs: 0, overMs: 0 }, 100)).to.equal(1);
+    expect(await spent(attempt)).to.equal(null);
+    const end = closing(callId, [1_000_000]);
+    const both = await Promise.all([closeCalls(suite.db, [end]), closeCalls(suite.db, [end])]);
+    expect(both[0] + both[1]).to.equal(1);
+    expect(await closeCalls(suite.db, [closing(callId, [9_000_000])]), 'a third time').to.equal(0);
+    expect(await closeUnknownCalls(suite.db, { openMs: 0, overMs: 0 }, 100)).to.equal(0);
+    expect(await costOf(attempt)).to.deep.equal(['2.5']);
+    expect(await spent(attempt)).to.equal('2.5');
+    expect(await usageRows(suite.db, attempt)).to.have.nested.property('[0].outcome', 'ok');
   });
 
   it('answers with the model of the admission, also when another one is bound before the call', async () => {

@@ -4,8 +4,10 @@
  */
 import { request } from 'node:http';
 import { expect } from 'chai';
+import { openCall } from '../../db/gateway/open-call.ts';
 import type { LlmApi } from '../../src/contract/agent.ts';
 import { LIMITS } from '../../src/contract/limits.ts';
+import { uuidv7 } from '../../src/kernel/ids.ts';
 import { nextAttempt, passDeadline, type SeededAttempt, seedAttempt, stopAttempt, usageRows } from '../support/model-attempt.ts';
 import { attemptHeaders, type GatewayRig, readBody, settled, useGateway } from '../support/model-gateway.ts';
 import { hold, says } from '../support/model-server.ts';
@@ -66,13 +68,41 @@ describe('the LLM gateway', () => {
       }
     });
 
-    it('when the turn has made its 40 calls, and the attempt after it starts at zero', async () => {
-      const attempt = await openRig();
-      for (let made = 0; made < LIMITS.modelCallsMax; made++) await readBody(await rig.call(attempt, question));
-      const problem = await refused(attempt, question);
+    it('when the turn has made its 40 calls, over both of its attempts', async () => {
+      const first = await openRig();
+      for (let made = 1; made < LIMITS.modelCallsMax; made++) await readBody(await rig.call(first, question));
+      const second = await nextAttempt(suite.db, first);
+      expect((await rig.call(second, question)).status, 'the 40th').to.equal(200);
+      const problem = await refused(second, question);
       expect(problem).to.include({ status: 422, code: 'PROPOSAL_REFUSED' });
       expect(problem.error).to.include({ code: 'call_limit' });
-      expect((await rig.call(await nextAttempt(suite.db, attempt), question)).status).to.equal(200);
+    });
+
+    it('when it would be the 41st, however many are opened at once and at whichever attempt', async () => {
+      const first = await seedAttempt(suite.db);
+      const open = (attempt: SeededAttempt) => {
+        const { runId, epoch, sandbox } = attempt;
+        const call = {
+          callId: uuidv7<'call'>(),
+          hostId: uuidv7<'host'>(),
+          api: 'openai-completions',
+          callsMax: LIMITS.modelCallsMax,
+        } as const;
+        return openCall(suite.db, { ...call, ...sandbox, runId, epoch });
+      };
+      const kinds = async (attempt: SeededAttempt, count: number) => {
+        const results = await Promise.all(Array.from({ length: count }, () => open(attempt)));
+        return {
+          opened: results.filter(({ kind }) => kind === 'opened').length,
+          last: results.filter(({ kind }) => kind === 'call_limit').length,
+        };
+      };
+      expect(await kinds(first, LIMITS.modelCallsMax - 1)).to.deep.equal({ opened: 39, last: 0 });
+      const second = await nextAttempt(suite.db, first);
+      expect(await kinds(second, 8)).to.deep.equal({ opened: 1, last: 7 });
+      expect(await usageRows(suite.db, first)).to.have.length(LIMITS.modelCallsMax);
+      const other = await seedAttempt(suite.db);
+      expect(await kinds(other, LIMITS.modelCallsMax + 1)).to.deep.equal({ opened: 40, last: 1 });
     });
 
     it('when too many calls of one run are open at once', async () => {

@@ -142,14 +142,21 @@ describe('the LLM gateway', () => {
 
     it('is closed as unknown by the sweep when its server died, and only then', async () => {
       const attempt = await openRig();
-      const names = { runId: attempt.runId, epoch: 1, ...attempt.sandbox, api: 'openai-completions', callsMax: 40 } as const;
+      const names = {
+        runId: attempt.runId,
+        epoch: 1,
+        ...attempt.sandbox,
+        hostId: uuidv7<'host'>(),
+        api: 'openai-completions',
+        callsMax: 40,
+      } as const;
       expect(await openCall(suite.db, { callId: uuidv7<'call'>(), ...names })).to.include({
         kind: 'opened',
         turnId: attempt.turnId,
         attempt: 1,
       });
-      expect(await closeUnknownCalls(suite.db, 3_600_000, 100)).to.equal(0);
-      expect(await closeUnknownCalls(suite.db, 0, 100)).to.equal(1);
+      expect(await closeUnknownCalls(suite.db, { openMs: 3_600_000, overMs: 3_600_000 }, 100)).to.equal(0);
+      expect(await closeUnknownCalls(suite.db, { openMs: 0, overMs: 0 }, 100)).to.equal(1);
       expect(await usageRows(suite.db, attempt)).to.have.nested.property('[0].outcome', 'unknown');
     });
 

@@ -2,7 +2,6 @@
  * The ledger's rules against a real PostgreSQL: stops, leases, take-backs, sandboxes and slots.
  */
 import { expect } from 'chai';
-import { claimTurns } from '../../db/ledger/claim.ts';
 import { loadConversation } from '../../db/ledger/conversation.ts';
 import { checkAttempt, noteCall, renewLeases } from '../../db/ledger/fence.ts';
 import { handOnRun } from '../../db/ledger/hand-on.ts';
@@ -13,7 +12,7 @@ import { stopTurn } from '../../db/ledger/stop.ts';
 import { sql } from '../../db/pool.ts';
 import type { ConversationId, RunId, SandboxId } from '../../src/kernel/ids.ts';
 import { useDatabase } from '../support/database.ts';
-import { ask, claimOne, emptyLedger, makeMain, makePerson, makeSandbox, run, TIMES } from '../support/ledger.ts';
+import { ask, claimFor, claimOne, emptyLedger, makeMain, makePerson, makeSandbox, run, TIMES } from '../support/ledger.ts';
 
 const TEXTS = { failed: { code: 'ERROR', text: 'failed' }, deadline: { code: 'DEADLINE', text: 'late' } };
 
@@ -158,7 +157,7 @@ describe('leases and slots of the ledger', () => {
       offers.push({ conversationId, sandboxId: (await makeSandbox(db, person, conversationId, hostId)).id });
     }
     await reconcileSlots(db, 2);
-    const { grants } = await claimTurns(db, offers, TIMES);
+    const { grants } = await claimFor(db, offers, TIMES);
     expect(grants.map((grant) => grant.workspaceId)).to.have.members([busy.workspaceId, quiet.workspaceId]);
     expect(grants.map((grant) => grant.conversationId)).to.include(offers[0]?.conversationId);
   });

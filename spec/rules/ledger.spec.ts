@@ -2,14 +2,14 @@
  * The ledger's rules against a real PostgreSQL: questions, claims and ends.
  */
 import { expect } from 'chai';
-import { claimTurns, type Offer } from '../../db/ledger/claim.ts';
+import type { Offer } from '../../db/ledger/claim.ts';
 import { findOrCreateMain, loadConversation } from '../../db/ledger/conversation.ts';
 import { checkAttempt } from '../../db/ledger/fence.ts';
 import { stopTurn } from '../../db/ledger/stop.ts';
 import { sql } from '../../db/pool.ts';
 import { uuidv7 } from '../../src/kernel/ids.ts';
 import { openTestDatabase, useDatabase } from '../support/database.ts';
-import { ask, claimOne, emptyLedger, makeMain, makePerson, makeSandbox, run, TIMES } from '../support/ledger.ts';
+import { ask, claimFor, claimOne, emptyLedger, makeMain, makePerson, makeSandbox, run, TIMES } from '../support/ledger.ts';
 import { answer, claimed, endDone, scene, turnRow } from '../support/scene.ts';
 
 describe('the ledger', () => {
@@ -145,13 +145,11 @@ describe('the ledger', () => {
       offers.push({ conversationId, sandboxId: (await makeSandbox(db, person, conversationId, hostId)).id });
     }
     const pool = await openTestDatabase(database.url, 6);
-    const grants = (await Promise.all(Array.from({ length: 6 }, () => claimTurns(pool, offers, TIMES)))).flatMap(
-      (claimed) => claimed.grants,
-    );
+    const grants = (await Promise.all(Array.from({ length: 6 }, () => claimFor(pool, offers, TIMES)))).flatMap((claimed) => claimed.grants);
     await pool.close();
     expect(grants).to.have.length(3);
     expect(new Set(grants.map((grant) => grant.turnId)).size).to.equal(3);
-    expect(await claimTurns(db, offers, TIMES)).to.deep.equal({ grants: [], refused: [] });
+    expect(await claimFor(db, offers, TIMES)).to.deep.equal({ grants: [], refused: [] });
   });
 
   it('refuses at commit a run that is leased without a slot', async () => {

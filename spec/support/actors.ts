@@ -70,7 +70,7 @@ export async function startActors({ pool, url }: { pool: Database; url: string }
   const hostId = uuidv7<'host'>();
   const lockKey = Math.floor(Math.random() * Number.MAX_SAFE_INTEGER);
   const hostLock = await HostLock.take(url, lockKey, silentLog);
-  await registerHost(pool, { id: hostId, name: `host-${hostId}`, lockKey, capacityTurns: 4 });
+  await registerHost(pool, { id: hostId, name: `host-${hostId}`, lockKey, sandboxesMax: options.sandboxesMax ?? 50 });
   const changes: Change[] = [];
   const partials: AttemptPartial[] = [];
   const cleared: TurnId[] = [];

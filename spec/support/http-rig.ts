@@ -146,7 +146,7 @@ async function openRig(database: { db: Database; url: string }, options: RigOpti
   const [workspace] = await run(db, sql.unsafe`select slug from workspace where id = ${person.workspaceId}`);
   const slug = String(workspace?.['slug']);
   const hostId = uuidv7<'host'>();
-  await registerHost(db, { id: hostId, name: `rig-${hostId}`, lockKey: Math.floor(Math.random() * 2 ** 50), capacityTurns: 4 });
+  await registerHost(db, { id: hostId, name: `rig-${hostId}`, lockKey: Math.floor(Math.random() * 2 ** 50), sandboxesMax: 4 });
   const clock = options.clock ?? systemClock;
   const streams = new EventEmitter().setMaxListeners(0);
   const live = createLive({

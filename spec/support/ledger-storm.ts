@@ -5,7 +5,6 @@
 
 import { failureTexts } from '../../actors/index.ts';
 import { openCall } from '../../db/gateway/open-call.ts';
-import { claimTurns } from '../../db/ledger/claim.ts';
 import { type ConversationRows, loadConversation } from '../../db/ledger/conversation.ts';
 import { endTurn } from '../../db/ledger/end-turn.ts';
 import { noteCall, renewLeases } from '../../db/ledger/fence.ts';
@@ -16,7 +15,7 @@ import { endIdleSandbox, endSilentSandboxes } from '../../db/ledger/sandboxes.ts
 import { stopTurn } from '../../db/ledger/stop.ts';
 import { type Database, sql } from '../../db/pool.ts';
 import { type ConversationId, type HostId, type SandboxId, uuidv7 } from '../../src/kernel/ids.ts';
-import { ask, makeSandbox, type Person, run } from './ledger.ts';
+import { ask, claimFor, makeSandbox, type Person, run } from './ledger.ts';
 import { answer } from './scene.ts';
 
 export interface StormPlace {
@@ -60,7 +59,7 @@ export class Storm {
     },
     claim: async (db) => {
       const offers = [...this.#sandboxes].map(([conversationId, sandboxId]) => ({ conversationId, sandboxId }));
-      return offers.length > 0 && (await claimTurns(db, offers, TIMES)).grants.length > 0;
+      return offers.length > 0 && (await claimFor(db, offers, TIMES)).grants.length > 0;
     },
     refuse: async (db, rows, { person }) => {
       await run(
@@ -78,7 +77,7 @@ export class Storm {
       if (!rows.leased) return false;
       const { workspaceId, id: conversationId, leased } = rows;
       const { runId, epoch, sandboxId } = leased;
-      const call = { callId: uuidv7<'call'>(), api: 'openai-completions', callsMax: 1_000 } as const;
+      const call = { callId: uuidv7<'call'>(), hostId: uuidv7<'host'>(), api: 'openai-completions', callsMax: 1_000 } as const;
       return (await openCall(db, { ...call, runId, epoch, sandboxId, workspaceId, conversationId })).kind === 'opened';
     },
     note: async (db, rows) => rows.leased !== null && (await noteCall(db, rows.leased)) !== null,

@@ -3,7 +3,7 @@
  */
 import { createHash } from 'node:crypto';
 import { failureTexts } from '../../actors/index.ts';
-import { claimTurns, type Grant } from '../../db/ledger/claim.ts';
+import { type Claimed, claimTurns, type Grant, type Offer } from '../../db/ledger/claim.ts';
 import { findOrCreateMain, loadConversation } from '../../db/ledger/conversation.ts';
 import { insertSandbox, registerHost } from '../../db/ledger/sandboxes.ts';
 import { type SubmitResult, submitQuestion } from '../../db/ledger/submit.ts';
@@ -53,7 +53,7 @@ export function makeMain(db: Database, person: Person): Promise<ConversationId> 
 
 export async function makeHost(db: Database, name = 'spec'): Promise<HostId> {
   const id = uuidv7<'host'>();
-  await registerHost(db, { id, name, lockKey: Math.floor(Math.random() * Number.MAX_SAFE_INTEGER), capacityTurns: 4 });
+  await registerHost(db, { id, name, lockKey: Math.floor(Math.random() * Number.MAX_SAFE_INTEGER), sandboxesMax: 4 });
   return id;
 }
 
@@ -99,6 +99,12 @@ export async function ask(db: Database, person: Person, conversationId: Conversa
   return { ...ids, requestId, result };
 }
 
+/** Claims as the server whose host the first sandbox belongs to. */
+export async function claimFor(db: Database, offers: readonly Offer[], rules = TIMES): Promise<Claimed> {
+  const [row] = await run(db, sql.unsafe`select host_id from sandbox where id = ${offers[0]?.sandboxId ?? null}::uuid`);
+  return claimTurns(db, { hostId: (row?.['host_id'] as HostId | undefined) ?? uuidv7<'host'>(), offers }, rules);
+}
+
 /** Claims for one sandbox; undefined when nothing was granted. */
 export async function claimOne(
   db: Database,
@@ -106,12 +112,12 @@ export async function claimOne(
   sandboxId: SandboxId,
   times = TIMES,
 ): Promise<Grant | undefined> {
-  const { grants } = await claimTurns(db, [{ conversationId, sandboxId }], times);
+  const { grants } = await claimFor(db, [{ conversationId, sandboxId }], times);
   return grants[0];
 }
 
 /** Empties all tables, so that a test counts only its own slots and turns. */
 export async function emptyLedger(db: Database): Promise<void> {
-  await run(db, sql.unsafe`truncate workspace, account, sandbox_host, turn_slot, llm_usage_event cascade`);
+  await run(db, sql.unsafe`truncate workspace, account, sandbox_host, turn_slot, llm_usage_event, waiting_pull cascade`);
   await bindModel(db);
 }

@@ -35,7 +35,7 @@ export async function seedAttempt(db: Database): Promise<SeededAttempt> {
     );
     await run(sql.type(nothing)`insert into mentor_entry (id, workspace_id, conversation_id, seq, kind, surface, text)
       values (${entryId}, ${workspaceId}, ${conversationId}, 1, 'QUESTION', 'app', 'why?')`);
-    await run(sql.type(nothing)`insert into sandbox_host (id, name, lock_key, capacity_turns) values (${hostId}, ${`h${nth}`}, ${nth}, 1)`);
+    await run(sql.type(nothing)`insert into sandbox_host (id, name, lock_key, sandboxes_max) values (${hostId}, ${`h${nth}`}, ${nth}, 1)`);
     await run(sql.type(nothing)`insert into sandbox (id, workspace_id, conversation_id, host_id, credential_hash, state)
       values (${sandboxId}, ${workspaceId}, ${conversationId}, ${hostId}, ${sql.binary(randomBytes(32))}, 'READY')`);
     await run(sql.type(nothing)`insert into mentor_turn

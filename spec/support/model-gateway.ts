@@ -16,6 +16,7 @@ import {
   type ModelBounds,
   Providers,
 } from '../../src/gateway/index.ts';
+import { uuidv7 } from '../../src/kernel/ids.ts';
 import type { Log, LogFields } from '../../src/kernel/log.ts';
 import { SecretBox } from '../../src/kernel/secret-box.ts';
 import { useDatabase } from './database.ts';
@@ -122,7 +123,7 @@ export async function startGateway(options: RigOptions): Promise<GatewayRig> {
   const secrets = options.secrets ?? new SecretBox({ current: null, old: null });
   const providers = new Providers({ db, clock, log, bounds, environment, secrets, addressRules });
   const callBounds = { ...CALL_BOUNDS, ...options.callBounds };
-  const gateway = createGateway({ db, providers, clock, log, bounds, callBounds });
+  const gateway = createGateway({ db, hostId: uuidv7<'host'>(), providers, clock, log, bounds, callBounds });
   const attempts = new Map<string, SeededAttempt>();
   const admit = (attempt: SeededAttempt) => void attempts.set(attempt.sandbox.sandboxId, attempt);
   const app = new Koa();

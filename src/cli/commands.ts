@@ -1,7 +1,7 @@
 /**
  * Owns: the admin commands: what each is called, which options it takes and which request it makes. A table without I/O.
  */
-import type { BindingInput, BudgetInput, ConnectionChange, ConnectionInput, ModelInput, Price } from '../contract/admin.ts';
+import type { BindingInput, BudgetInput, ConnectionChange, ConnectionInput, MemberChange, ModelInput, Price } from '../contract/admin.ts';
 import type { LlmApi } from '../contract/agent.ts';
 
 /** What is wrong with a command line, for the person who typed it. */
@@ -11,7 +11,7 @@ export class UsageError extends Error {
 
 export interface AdminRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH';
-  /** Below `/admin/api/`. */
+  /** Below `/admin/api/`, with its query. */
   readonly path: string;
   readonly body?: unknown;
   /** The member of the answer that is a list to print. */
@@ -89,6 +89,19 @@ const where = (given: Given) => (workspace(given) === null ? 'every workspace wi
 const list = (words: string, about: string, path: string): Command => ({
   ...{ words, about, usage: '', options: [], arguments: 0 },
   request: () => ({ method: 'GET', path, list: path }),
+});
+
+/** A list that options narrow down: each one that is given goes into the query. */
+const narrowed = (
+  words: string,
+  about: string,
+  { path, usage, options }: { path: string; usage: string; options: readonly string[] },
+): Command => ({
+  ...{ words, usage, about, options, arguments: 0 },
+  request(given) {
+    const query = options.flatMap((option) => (optional(given, option) === undefined ? [] : [[option, optional(given, option) as string]]));
+    return { method: 'GET', path: query.length === 0 ? path : `${path}?${new URLSearchParams(query)}`, list: path };
+  },
 });
 
 const switched = (word: 'disable' | 'enable', about: string): Command => ({
@@ -183,5 +196,31 @@ export const COMMANDS: readonly Command[] = [
       body: { workspace: workspace(given), monthlyLimit: name(given) === 'none' ? null : name(given) } satisfies BudgetInput,
       done: 'The budget is set. heph model budgets lists it.',
     }),
+  },
+  narrowed('member list', 'every member, and whether an AI model may work for them', {
+    ...{ path: 'members', usage: '[--workspace SLUG]', options: ['workspace'] },
+  }),
+  {
+    words: 'member ai',
+    usage: 'ACCOUNT on|off [--workspace SLUG]',
+    about: 'whether an AI model may work for a member, from the next turn that starts; the member may choose it too',
+    ...{ options: ['workspace'], arguments: 2 },
+    request(given) {
+      const [account = '', choice = ''] = given.positionals;
+      if (choice !== 'on' && choice !== 'off') throw new UsageError('Say on or off.');
+      return {
+        method: 'PATCH',
+        path: `members/${encodeURIComponent(account)}`,
+        body: { workspace: workspace(given), aiAllowed: choice === 'on' } satisfies MemberChange,
+        done: `AI is switched ${choice} for ${account}.`,
+      };
+    },
+  },
+  narrowed('usage', 'what each purse spent in a calendar month (UTC), and how many calls are of unknown cost', {
+    ...{ path: 'usage', usage: '[--month YYYY-MM] [--workspace SLUG]', options: ['month', 'workspace'] },
+  }),
+  {
+    ...{ words: 'calls', usage: '--turn ID', about: 'every model call of a turn', options: ['turn'], arguments: 0 },
+    request: (given) => ({ method: 'GET', path: `calls?${new URLSearchParams({ turn: text(given, 'turn') })}`, list: 'calls' }),
   },
 ];

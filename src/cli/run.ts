@@ -28,10 +28,10 @@ export function adminHelp(): string {
 
 /** Exit codes: 0 done, 1 the server refused or does not answer, 2 wrong arguments. */
 export async function runAdminCommand(args: readonly string[], context: CliContext): Promise<number> {
-  const command = COMMANDS.find(({ words }) => words === args.slice(0, 2).join(' '));
+  const command = COMMANDS.find(({ words }) => words.split(' ').every((word, at) => args[at] === word));
   try {
     if (!command) throw new UsageError(`There is no command "${args.slice(0, 2).join(' ')}".`);
-    const request = await readRequest(command, args.slice(2), context);
+    const request = await readRequest(command, args.slice(command.words.split(' ').length), context);
     return await send(request, context);
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;

@@ -100,3 +100,70 @@ export interface BudgetView {
   /** Calls of this month whose cost nobody knows: they are in no sum. */
   readonly unknownCalls: number;
 }
+
+export const memberChangeSchema = z.strictObject({
+  /** null: every workspace of the account. */
+  workspace: slugSchema.nullable(),
+  aiAllowed: z.boolean(),
+});
+export type MemberChange = z.infer<typeof memberChangeSchema>;
+
+export interface MemberView {
+  /** The account's id. */
+  readonly account: string;
+  readonly name: string;
+  readonly workspace: string;
+  readonly role: string;
+  readonly active: boolean;
+  /** Whether an AI model may work for them there. */
+  readonly aiAllowed: boolean;
+}
+
+/** What may be asked of `GET /admin/api/usage`. */
+export const usageQuerySchema = z.strictObject({
+  month: z
+    .string()
+    .regex(/^\d{4}-(0[1-9]|1[0-2])$/, 'must be a month such as 2026-03')
+    .optional(),
+  workspace: slugSchema.optional(),
+});
+export const callsQuerySchema = z.strictObject({ turn: z.string().min(1).max(100) });
+export const membersQuerySchema = z.strictObject({ workspace: slugSchema.optional() });
+
+/** A purse in one month (UTC). */
+export interface UsageView {
+  readonly month: string;
+  /** null: the whole installation. */
+  readonly workspace: string | null;
+  /** null: no limit. */
+  readonly budget: string | null;
+  readonly spent: string;
+  /** Model calls that were opened. */
+  readonly calls: number;
+  /** Of these, ended calls whose cost nobody knows: they are in no sum. */
+  readonly unknownCalls: number;
+}
+
+/** A model call of a turn. */
+export interface CallView {
+  readonly id: string;
+  readonly attempt: number;
+  readonly api: string;
+  /** The provider's name of the model. */
+  readonly model: string;
+  /** How it ended; `open`: not yet; `unknown`: its server died. */
+  readonly outcome: string;
+  /** The provider's HTTP status. */
+  readonly status: number | null;
+  /** null where the provider did not say. */
+  readonly tokens: {
+    readonly input: number | null;
+    readonly output: number | null;
+    readonly cacheRead: number | null;
+    readonly cacheWrite: number | null;
+  };
+  /** A decimal; `unknown` where nobody knows it; null while the call is open. */
+  readonly cost: string | null;
+  readonly openedAt: string;
+  readonly closedAt: string | null;
+}

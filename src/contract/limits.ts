@@ -29,7 +29,7 @@ export const LIMITS = {
   stopGraceMs: 30_000,
   /** Attempts of one turn (rule R9). */
   attemptsMax: 2,
-  /** Model calls of one turn, retries and summaries included. */
+  /** Model calls of one turn over all of its attempts, retries and summaries included. */
   modelCallsMax: 40,
   /** One command of the bash tool. */
   bashTimeoutMs: 60_000,

@@ -98,6 +98,10 @@ export const conversationSchema = z.object({
 });
 export type Conversation = z.infer<typeof conversationSchema>;
 
+/** Whether an AI model may work for this person in this workspace. While it may not, each turn fails with the refusal AI_CHOICE. */
+export const aiChoiceSchema = z.strictObject({ allowed: z.boolean() });
+export type AiChoice = z.infer<typeof aiChoiceSchema>;
+
 /** What the page must know about the installation before it can draw itself. */
 export const sessionSchema = z.object({
   assistantName: z.string(),
@@ -105,6 +109,8 @@ export const sessionSchema = z.object({
   workspace: z.object({ id: idSchema, slug: z.string(), name: z.string() }),
   /** True while no provider is configured and the built-in demo model answers. */
   demoModel: z.boolean(),
+  /** The person's choice in this workspace: `PUT …/mentor/ai-choice`. */
+  aiAllowed: z.boolean(),
   /** Warnings that a person must see, for example that sandboxes are not isolated. */
   warnings: z.array(z.string()),
   limits: z.object({ questionMaxChars: z.number().int(), maxFollowUps: z.number().int() }),

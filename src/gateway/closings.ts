@@ -7,11 +7,11 @@ import { type CallClosing, closeCalls } from '../../db/gateway/close-calls.ts';
 import type { Executor } from '../../db/pool.ts';
 import { type Clock, pause } from '../kernel/clock.ts';
 import { errorKind, type Log } from '../kernel/log.ts';
+import { TRANSIENT } from '../kernel/transient.ts';
 
 const BATCH_MAX = 200;
 const WAITING_MAX = 10_000;
-const TRIES_MAX = 8;
-const FIRST_RETRY_MS = 250;
+const PAUSES_MS: readonly number[] = TRANSIENT.modelCallClosing.pausesMs;
 
 export class ClosingWriter {
   readonly #db: Executor;
@@ -63,8 +63,9 @@ export class ClosingWriter {
         return true;
       } catch (error) {
         this.#log.warn('model_call_closings_failed', { calls: batch.length, tries, error: errorKind(error) });
-        if (tries >= TRIES_MAX) return false;
-        await pause(this.#clock, FIRST_RETRY_MS * 2 ** (tries - 1));
+        const pauseMs = PAUSES_MS[tries - 1];
+        if (pauseMs === undefined) return false;
+        await pause(this.#clock, pauseMs);
       }
     }
   }

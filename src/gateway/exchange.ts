@@ -10,7 +10,7 @@ import type { Executor } from '../../db/pool.ts';
 import type { LlmApi } from '../contract/agent.ts';
 import { LIMITS } from '../contract/limits.ts';
 import type { Clock } from '../kernel/clock.ts';
-import { type ConversationId, type RunId, type SandboxId, uuidv7, type WorkspaceId } from '../kernel/ids.ts';
+import { type ConversationId, type HostId, type RunId, type SandboxId, uuidv7, type WorkspaceId } from '../kernel/ids.ts';
 import { errorKind, type Log } from '../kernel/log.ts';
 import type { Breakers } from './breakers.ts';
 import type { CallsInFlight } from './calls-in-flight.ts';
@@ -57,6 +57,7 @@ export interface ExchangeDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly bounds: ModelBounds;
+  readonly hostId: HostId;
   readonly breakers: Breakers;
   readonly calls: CallsInFlight;
   readonly closings: ClosingWriter;
@@ -89,7 +90,7 @@ function open(deps: ExchangeDeps, call: ModelCall, request: CallRequest): Promis
   const { callId, runId, epoch, sandboxId } = call;
   const { workspaceId, conversationId, api } = request;
   const callsMax = LIMITS.modelCallsMax;
-  return openCall(deps.db, { callId, runId, epoch, sandboxId, workspaceId, conversationId, api, callsMax });
+  return openCall(deps.db, { callId, hostId: deps.hostId, runId, epoch, sandboxId, workspaceId, conversationId, api, callsMax });
 }
 
 function notOpenedProblem(why: Exclude<OpenCallResult, { kind: 'opened' }>): GatewayProblem {

@@ -7,6 +7,7 @@ import type { Middleware } from 'koa';
 import { type CallOutcome, closeUnknownCalls } from '../../db/gateway/close-calls.ts';
 import type { Executor } from '../../db/pool.ts';
 import { type Clock, pause, type Timer } from '../kernel/clock.ts';
+import type { HostId } from '../kernel/ids.ts';
 import { errorKind, type Log } from '../kernel/log.ts';
 import { Breakers } from './breakers.ts';
 import { type CallBounds, CallsInFlight } from './calls-in-flight.ts';
@@ -19,6 +20,8 @@ import { gatewayRoute } from './route.ts';
 
 export interface GatewayOptions {
   readonly db: Executor;
+  /** This boot of this server. */
+  readonly hostId: HostId;
   readonly providers: Providers;
   readonly clock: Clock;
   readonly log: Log;
@@ -48,15 +51,16 @@ export interface Gateway {
   drain(graceMs: number): Promise<void>;
 }
 
-/** Longer than the longest turn and its closing: what is still open then has lost its server. */
-const UNKNOWN_AFTER_MS = 20 * 60_000;
-const UNKNOWN_SWEEP_MS = 60_000;
+/** `openMs` is longer than the longest turn and its closing, `overMs` than all tries to write a closing (closings.ts). */
+const UNKNOWN_AFTER = { openMs: 20 * 60_000, overMs: 2 * 60_000 };
+/** How soon operators see the calls of a server that has died, after its host was ended. */
+const UNKNOWN_SWEEP_MS = 5_000;
 const UNKNOWN_BATCH_MAX = 500;
 
 /** Servers do not coordinate: rows that another one closes are skipped. */
 async function closeUnknown({ db, log }: GatewayOptions, onEnd: (outcome: CallOutcome) => void): Promise<void> {
   try {
-    const calls = await closeUnknownCalls(db, UNKNOWN_AFTER_MS, UNKNOWN_BATCH_MAX);
+    const calls = await closeUnknownCalls(db, UNKNOWN_AFTER, UNKNOWN_BATCH_MAX);
     for (let n = 0; n < calls; n++) onEnd('unknown');
     if (calls > 0) log.warn('model_calls_unknown', { calls });
   } catch (error) {
@@ -65,7 +69,7 @@ async function closeUnknown({ db, log }: GatewayOptions, onEnd: (outcome: CallOu
 }
 
 export function createGateway(options: GatewayOptions): Gateway {
-  const { db, providers, clock, log, bounds, callBounds } = options;
+  const { db, hostId, providers, clock, log, bounds, callBounds } = options;
   const calls = new CallsInFlight({ db, clock, log, bounds: callBounds });
   const closings = new ClosingWriter({ db, clock, log });
   const ended: Partial<Record<CallOutcome, number>> = {};
@@ -73,7 +77,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     ended[outcome] = (ended[outcome] ?? 0) + 1;
   };
   const breakers = new Breakers({ db, clock, log });
-  const deps = { db, providers, breakers, clock, log, bounds, calls, closings, onEnd };
+  const deps = { db, hostId, providers, breakers, clock, log, bounds, calls, closings, onEnd };
   let sweep: Timer | undefined;
   let draining = false;
   return {

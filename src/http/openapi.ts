@@ -7,6 +7,7 @@ import { idSchema, problemSchema } from '../contract/common.ts';
 import { partialSchema, readSchema, STREAM_EVENTS, snapshotSchema } from '../contract/events.ts';
 import { LIMITS } from '../contract/limits.ts';
 import {
+  aiChoiceSchema,
   conversationSchema,
   entryPageSchema,
   entrySchema,
@@ -33,6 +34,7 @@ const COMPONENTS: Readonly<Record<string, z.ZodType>> = {
   Turn: turnSchema,
   PatchTurnStatusRequest: patchTurnStatusRequestSchema,
   PutReadRequest: putReadRequestSchema,
+  AiChoice: aiChoiceSchema,
   Snapshot: snapshotSchema,
   Partial: partialSchema,
   Read: readSchema,
@@ -127,6 +129,14 @@ const OPERATIONS: readonly Operation[] = [
     body: putReadRequestSchema,
     answer: { description: 'The conversation.', schema: conversationSchema },
     faults: [...BODY_FAULTS, 'CONVERSATION_NOT_FOUND', 'PERSON_ERASED'],
+  },
+  {
+    ...{ method: 'put', path: `${MENTOR}/ai-choice`, operationId: 'putAiChoice', status: 200 },
+    summary:
+      'Says whether an AI model may work for this account in this workspace, from the next turn that starts. While it may not, turns fail.',
+    body: aiChoiceSchema,
+    answer: { description: 'The choice.', schema: aiChoiceSchema },
+    faults: [...BODY_FAULTS, 'PERSON_ERASED'],
   },
   {
     ...{ method: 'get', path: `${MENTOR}/events`, operationId: 'getEvents', status: 200 },

@@ -1,17 +1,35 @@
 /**
  * Owns: the transient-fault table: for each path, what is retried, by whom, how often, what an unknown outcome means, what a client sees.
- * It documents what the code does and is not read by it: the numbers live beside each retry (sandbox-runner/gateway-client.ts and config.ts,
- * db/host-lock.ts, db/live/listener.ts, actors/conversation/writes.ts). Change both together.
+ * Whoever retries takes its numbers from here: they live once (a row whose retry is a sweep repeats the pace of the sweeps, src/server.ts).
+ * Does not own: the timeouts of one try (beside each path).
  */
 
-export interface RetryRule {
-  /** Pauses before the second, third, … try, milliseconds. Empty: not retried. */
-  readonly pausesMs: readonly number[];
+interface Rule {
   /** What a caller must know of a try whose outcome is unknown (the reply was lost). */
   readonly unknownOutcome: string;
   /** What the client sees when all tries have failed. */
   readonly clientSees: string;
 }
+
+/** Bounded: the pauses before the second, third, … try, milliseconds. Empty: not retried. */
+interface BoundedRule extends Rule {
+  readonly pausesMs: readonly number[];
+}
+
+/** For ever: the pause doubles from the first to the second number, milliseconds; those who wait for one another add jitter. */
+interface EndlessRule extends Rule {
+  readonly growsMs: readonly [minMs: number, maxMs: number];
+}
+
+/** Decided again at once, at most this often: nothing was waited for, somebody else was faster. */
+interface RaceRule extends Rule {
+  readonly triesMax: number;
+}
+
+export type RetryRule = BoundedRule | EndlessRule | RaceRule;
+
+/** Seed, "Leases and retries": the loop sends a context read or an end again after these. */
+const LOOP_PAUSES_MS = [1_000, 2_000, 4_000] as const;
 
 export const TRANSIENT = {
   /** POST questions: the client repeats with the same requestId (rule R2); the server does not repeat. */
@@ -20,42 +38,56 @@ export const TRANSIENT = {
     unknownOutcome: 'repeat with the same requestId: same rows',
     clientSees: '503 DATABASE_UNAVAILABLE, Retry-After',
   },
-  /** A statement that lost a version race is decided again by the actor, at most 20 times. */
-  versionRace: { pausesMs: [], unknownOutcome: 'nothing was written', clientSees: '503 BUSY, Retry-After' },
+  /** A statement that lost a version race is decided again by the actor. More often in a row is not contention but a fault. */
+  versionRace: { triesMax: 20, unknownOutcome: 'nothing was written', clientSees: '503 BUSY, Retry-After' },
   /** POST next: the driver pulls again for ever; a lost grant is given again while the attempt has made no call. */
   pull: {
-    pausesMs: [100, 200, 400, 800, 1_600, 2_000],
+    growsMs: [100, 2_000],
     unknownOutcome: 'pull again: the same run and epoch',
     clientSees: 'nothing: the turn waits',
   },
   /** GET context: the loop repeats (seed, "Leases and retries"). */
   context: {
-    pausesMs: [1_000, 2_000, 4_000],
+    pausesMs: LOOP_PAUSES_MS,
     unknownOutcome: 'a read: repeat',
     clientSees: 'the turn fails after the lease or the retries',
   },
   /** POST turn/end: the loop repeats; a repeat of a stored end answers 409 and stores nothing. */
   end: {
-    pausesMs: [1_000, 2_000, 4_000],
+    pausesMs: LOOP_PAUSES_MS,
     unknownOutcome: 'repeat: 409 means that it is stored',
     clientSees: 'the answer, or a second attempt after the lease',
   },
-  /** POST lease: the next renewal is the retry; the driver's own timer ends the attempt with its lease. */
-  renewal: { pausesMs: [], unknownOutcome: 'a renewal may be repeated', clientSees: 'nothing' },
+  /** POST lease: again after a pause, until the driver's own timer ends the attempt with its lease. */
+  renewal: { growsMs: [2_000, 2_000], unknownOutcome: 'a renewal may be repeated', clientSees: 'nothing' },
   /** POST partial: never repeated; the next one sends the whole text. */
   partial: { pausesMs: [], unknownOutcome: 'the next partial is full', clientSees: 'the text grows in a larger step' },
   /** The host lock: for ever, at once and then each 125 to 375 ms, before another server has looked twice. */
   hostLock: {
-    pausesMs: [250],
+    growsMs: [250, 250],
     unknownOutcome: 'the lock is asked for again',
     clientSees: 'nothing; held too late, one attempt of each running turn',
   },
   /** The LISTEN connection: for ever, with a growing pause. */
   sessionConnection: {
-    pausesMs: [100, 200, 400, 800, 1_600, 2_000],
+    growsMs: [50, 5_000],
     unknownOutcome: 'the catch-up sweep reads what was missed',
     clientSees: 'live updates up to 2 s late',
   },
+  /** The closing of a model call's row: written in the background. What is given up stays open, and is closed as unknown (ADR 15). */
+  modelCallClosing: {
+    pausesMs: [250, 500, 1_000, 2_000, 4_000, 8_000, 16_000],
+    unknownOutcome: 'repeat: a row is closed once',
+    clientSees: 'nothing; its cost is not known',
+  },
+  /** The start of a sandbox: the next try of this server, for whichever conversation is next; the turn is given up by db/ledger/give-up.ts. */
+  sandboxStart: {
+    growsMs: [1_000, 30_000],
+    unknownOutcome: 'the sweep ends a row without a runner, and a runner without a row',
+    clientSees: 'the turn waits; NOT_STARTED once no server can start it',
+  },
+  /** A claim for a pull that waits at another server: no word of it arrives. That server's next sweep finds it (ADR 14). */
+  placedPull: { growsMs: [1_000, 1_000], unknownOutcome: 'the same run and epoch', clientSees: 'the turn starts up to 1 s late' },
   /** A model call: Pi retries a failed request itself; a stream that has begun is never repeated by the gateway. */
   modelCall: { pausesMs: [500, 1_000], unknownOutcome: 'billed as started', clientSees: 'the turn goes on, or its failure text' },
 } as const satisfies Record<string, RetryRule>;

@@ -42,6 +42,8 @@ export interface Metrics {
   attemptTakenBack(cause: RecoveryCause): void;
   /** A call of an attempt that has lost its run. */
   fencingRejected(): void;
+  /** `failed`: the sandbox could not be started, or died before it was given a run. */
+  sandboxStart(outcome: 'started' | 'failed'): void;
   modelTokens(sample: {
     readonly model: string;
     readonly kind: 'input' | 'output' | 'cache_read' | 'cache_write';
@@ -67,6 +69,9 @@ export function createMetrics(): Metrics {
   });
   const expirations = new Counter({ name: 'heph_lease_expirations_total', help: 'Leases that ran out.', registers });
   const rejections = new Counter({ name: 'heph_fencing_rejections_total', help: 'Calls of attempts that had lost their run.', registers });
+  const starts = new Counter({
+    ...{ name: 'heph_sandbox_starts_total', help: 'Sandboxes that were started, or could not be.', labelNames: ['outcome'], registers },
+  });
   const tokens = new Counter({
     ...{ name: 'heph_model_tokens_total', help: 'Tokens of model calls.', labelNames: ['model', 'kind'], registers },
   });
@@ -84,6 +89,7 @@ export function createMetrics(): Metrics {
       if (cause === 'lease') expirations.inc();
     },
     fencingRejected: () => rejections.inc(),
+    sandboxStart: (outcome) => starts.inc({ outcome }),
     modelTokens: ({ model, kind, tokens: count }) => tokens.inc({ model, kind }, count),
   };
 }

@@ -25,7 +25,11 @@ export async function requireMember(ctx: Koa.Context, authenticator: Authenticat
   const slug = param(ctx, 'slug') ?? '';
   const member = SLUG.test(slug) ? await findMembership(db, slug, accountId) : null;
   if (member) return member;
-  throw new RuntimeFault(
+  throw noWorkspace();
+}
+
+export function noWorkspace(): RuntimeFault {
+  return new RuntimeFault(
     'WORKSPACE_NOT_FOUND',
     'There is no such workspace for this account. Check the address, or ask for an invitation.',
   );

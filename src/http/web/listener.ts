@@ -15,6 +15,7 @@ import { getTurn } from './get-turn.ts';
 import { servePage } from './page.ts';
 import { patchTurnStatus } from './patch-turn-status.ts';
 import { postQuestion } from './post-question.ts';
+import { putAiChoice } from './put-ai-choice.ts';
 import { putRead } from './put-read.ts';
 
 export interface WebListenerOptions extends WebDeps {
@@ -37,6 +38,7 @@ export function webRoutes(deps: WebDeps): readonly Route[] {
     getTurn(deps),
     patchTurnStatus(deps),
     putRead(deps),
+    putAiChoice(deps),
     getEvents(deps),
     getOpenApi(),
   ];

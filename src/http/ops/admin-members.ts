@@ -1,0 +1,56 @@
+/**
+ * Owns: the admin routes for members and for what was spent, on the operations listener (src/contract/admin.ts).
+ * Does not own: what they do (src/models/members.ts).
+ */
+import type Koa from 'koa';
+import type { z } from 'zod';
+import {
+  type CallView,
+  callsQuerySchema,
+  type MemberChange,
+  type MemberView,
+  memberChangeSchema,
+  membersQuerySchema,
+  type UsageView,
+  usageQuerySchema,
+} from '../../contract/admin.ts';
+import { readJsonBody } from '../body.ts';
+import { parseInput } from '../input.ts';
+import { param, type Route } from '../route.ts';
+
+/** What the routes call; src/models implements it. */
+export interface MemberAdminPort {
+  members(workspace: string | null): Promise<readonly MemberView[]>;
+  changeMember(account: string, change: MemberChange): Promise<void>;
+  usage(month: string | null, workspace: string | null): Promise<readonly UsageView[]>;
+  calls(turnId: string): Promise<readonly CallView[]>;
+}
+
+const BODY_MAX_BYTES = 64 * 1024;
+
+export function adminMemberRoutes(admin: MemberAdminPort, guard: (ctx: Koa.Context) => void): readonly Route[] {
+  const list = <T>(name: string, schema: z.ZodType<T>, read: (query: T) => Promise<unknown>): Route => ({
+    method: 'GET',
+    path: `/admin/api/${name}`,
+    async handle(ctx) {
+      guard(ctx);
+      ctx.set('Cache-Control', 'no-store');
+      ctx.body = { [name]: await read(parseInput(schema, { ...ctx.query })) };
+    },
+  });
+  return [
+    list('members', membersQuerySchema, ({ workspace = null }) => admin.members(workspace)),
+    list('usage', usageQuerySchema, ({ month = null, workspace = null }) => admin.usage(month, workspace)),
+    list('calls', callsQuerySchema, ({ turn }) => admin.calls(turn)),
+    {
+      method: 'PATCH',
+      path: '/admin/api/members/:account',
+      async handle(ctx) {
+        guard(ctx);
+        const change = parseInput(memberChangeSchema, await readJsonBody(ctx, { maxBytes: BODY_MAX_BYTES }));
+        await admin.changeMember(param(ctx, 'account') ?? '', change);
+        ctx.status = 204;
+      },
+    },
+  ];
+}
