@@ -100,8 +100,9 @@ function byIndex(db: Executor, params: SearchParams, { name, joiner }: { readonl
 }
 
 /** Finds what no index of words can: a part of a word, signs, emoji; among the newest entries only. */
-function lookForTyped(db: Executor, params: SearchParams) {
-  const { typed, wanted } = params.terms;
+async function lookForTyped(db: Executor, params: SearchParams) {
+  const { typed, wanted, unwanted } = params.terms;
+  if (unwanted.length > 0) return [];
   const text = (wanted.length === 1 && wanted[0]?.text) || typed;
   return db.any(sql.prepared('search_typed', hitRow)`
     with scope as materialized (${scopeOf(params)}
