@@ -18,6 +18,7 @@ const SPECS = [
   'spec/rules/ledger-leases.spec.ts',
   'spec/rules/actors-two-servers.spec.ts',
   'spec/rules/erase.spec.ts',
+  'spec/rules/edit-vote.spec.ts',
   'spec/rules/erase-races.spec.ts',
   'spec/rules/search.spec.ts',
 ];

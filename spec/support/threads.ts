@@ -67,3 +67,29 @@ export async function entryRow(db: Database, id: EntryId) {
     vote: number | null;
   };
 }
+
+/** Words that must be gone. */
+export const CANARY = 'canary of the spec';
+
+function piMessage(message: object): string {
+  return JSON.stringify({ type: 'message', id: 'a1', parentId: null, timestamp: '2026-10-08T07:12:03.120Z', message });
+}
+/** An answer that calls a tool, with words in each place where Pi has some. */
+export const CALL = piMessage({
+  role: 'assistant',
+  content: [
+    { type: 'thinking', thinking: CANARY },
+    { type: 'text', text: CANARY },
+    { type: 'toolCall', id: 'call-1', name: 'bash', arguments: { command: CANARY } },
+  ],
+  stopReason: 'toolUse',
+  usage: { input: 10, output: 5, totalTokens: 15, cost: { total: 0.1 } },
+});
+export const RESULT = piMessage({ role: 'toolResult', toolCallId: 'call-1', toolName: 'bash', content: [{ type: 'text', text: CANARY }] });
+export const SUMMARY = JSON.stringify({
+  type: 'compaction',
+  id: 's1',
+  parentId: null,
+  timestamp: '2026-10-08T07:12:03.120Z',
+  summary: CANARY,
+});
