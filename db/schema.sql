@@ -4,15 +4,17 @@
 
 CREATE FUNCTION public.mentor_search_words(words text) RETURNS text
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    AS $_$
+    AS $$
   select case
-    when octet_length(h.ascii) = char_length(h.ascii) then h.ascii
+    when octet_length(words) = char_length(words) then regexp_replace(lower(left(words, 100000)), '[!-/:-@\[-`{-~]+', ' ', 'g')
     else regexp_replace(
-      regexp_replace(h.ascii, '[\u00a0-\u00a9\u00ab-\u00b4\u00b6-\u00b9\u00bb-\u00bf\u2000-\u206f\u3000-\u3004\u3008-\u3020\ufe30-\ufe4f\uff01-\uff0f\uff1a-\uff20\uff5b-\uff65]', ' ', 'g'),
-      '([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fff\u3005-\u3007\u3021-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff])', ' \1 ', 'g')
+      regexp_replace(lower(left(words, 100000)),
+        '[!-/:-@\[-`{-~\u00a0-\u00a9\u00ab-\u00b4\u00b6-\u00b9\u00bb-\u00bf\u2000-\u206f\u3000-\u3004\u3008-\u3020\ufe30-\ufe4f\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65]+',
+        ' ', 'g'),
+      '([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fff\u3005-\u3007\u3021-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff])',
+      ' \1 ', 'g')
   end
-  from (select translate(lower(left(words, 100000)), '!"#$%&''()*+,-./:;<=>?@[\]^_`{|}~', repeat(' ', 32)) as ascii) h
-$_$;
+$$;
 
 -- FUNCTION mentor_turn_run_agrees()
 

@@ -7,12 +7,14 @@
 -- Only the head of a long text is looked at: a tsvector of more than 1 MB is an error, and no text may fail a write.
 create function mentor_search_words(words text) returns text language sql immutable strict parallel safe as $$
   select case
-    when octet_length(h.ascii) = char_length(h.ascii) then h.ascii
+    when octet_length(words) = char_length(words) then regexp_replace(lower(left(words, 100000)), '[!-/:-@\[-`{-~]+', ' ', 'g')
     else regexp_replace(
-      regexp_replace(h.ascii, '[\u00a0-\u00a9\u00ab-\u00b4\u00b6-\u00b9\u00bb-\u00bf\u2000-\u206f\u3000-\u3004\u3008-\u3020\ufe30-\ufe4f\uff01-\uff0f\uff1a-\uff20\uff5b-\uff65]', ' ', 'g'),
-      '([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fff\u3005-\u3007\u3021-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff])', ' \1 ', 'g')
+      regexp_replace(lower(left(words, 100000)),
+        '[!-/:-@\[-`{-~\u00a0-\u00a9\u00ab-\u00b4\u00b6-\u00b9\u00bb-\u00bf\u2000-\u206f\u3000-\u3004\u3008-\u3020\ufe30-\ufe4f\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65]+',
+        ' ', 'g'),
+      '([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fff\u3005-\u3007\u3021-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff])',
+      ' \1 ', 'g')
   end
-  from (select translate(lower(left(words, 100000)), '!"#$%&''()*+,-./:;<=>?@[\]^_`{|}~', repeat(' ', 32)) as ascii) h
 $$;
 
 -- Cleared with the words: an erasure cannot forget it.
