@@ -27,7 +27,8 @@ alter table mentor_entry
   add constraint mentor_entry_erased_payload check (erased_at is null or payload is null or kind in ('ANSWER', 'TOOL_RESULT'));
 create index ix_mentor_entry_text_search on mentor_entry using gin (search_vector);
 create index ix_mentor_entry_sources on mentor_entry using gin (source_entry_ids) where source_entry_ids is not null;
-create index ix_mentor_entry_summary on mentor_entry (conversation_id, seq) where kind = 'SUMMARY' and erased_at is null;
+-- (the path of a turn looks for summaries by the same index)
+create index if not exists ix_mentor_entry_summary on mentor_entry (conversation_id, seq) where kind = 'SUMMARY' and erased_at is null;
 
 -- How often words of this tree (a main conversation and its threads) were erased or edited. Only main conversations count.
 alter table mentor_conversation add column erasures bigint not null default 0;
