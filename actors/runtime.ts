@@ -56,7 +56,17 @@ export type StopReply = { readonly kind: 'stopped' } | { readonly kind: 'already
 /** Why a call of an attempt is refused: 409 MENTOR_LEASE_LOST, or 409 MENTOR_TURN_STOPPED with `stop`. */
 export type Refusal = { readonly kind: 'lost' } | { readonly kind: 'stopped'; readonly stop: StopReason };
 
-export interface Runtime {
+/** Writes to entries that are there already. An entry that the member is not shown is none of theirs (`no-entry`, or nothing happens). */
+export interface EntryWrites {
+  /** The entry and every copy of its words. An erased question stops its turn, and nothing of that attempt is stored. Repeats change nothing. */
+  eraseEntry(member: Member, id: EntryId): Promise<void>;
+  /** New words for a question; `text` is normalised, not blank and within the limit. */
+  editEntry(member: Member, id: EntryId, text: string): Promise<{ readonly kind: 'edited' | 'no-entry' | 'person-erased' }>;
+  /** null takes the vote back. */
+  voteEntry(member: Member, id: EntryId, vote: 'up' | 'down' | null): Promise<{ readonly kind: 'voted' | 'no-entry' | 'person-erased' }>;
+}
+
+export interface Runtime extends EntryWrites {
   submitQuestion(input: QuestionInput): Promise<SubmitReply>;
   stopTurn(member: Member, turnId: TurnId): Promise<StopReply>;
   /** Waits up to `waitMs` for the sandbox's next run; null when there is none, or when `signal` aborts (the client hung up). */

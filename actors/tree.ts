@@ -20,11 +20,12 @@ import type { ConversationCommand, ConversationReply } from './conversation/comm
 import { ConversationBehaviour } from './conversation/conversation.actor.ts';
 import { ParkedPull } from './conversation/pulls.ts';
 import { Renewals } from './conversation/renewals.ts';
+import { createEntryWrites } from './entry-writes.ts';
 import type { FailureTexts } from './failure-texts.ts';
 import { type ActorKind, ActorSystem, type ActorView, type KernelObserver, type SingleActor } from './kernel/index.ts';
 import type { ChangeSink, PartialSink, SandboxHost, TurnObserver } from './ports.ts';
 import { ReaperBehaviour, type ReaperCommand } from './reaper/reaper.actor.ts';
-import type { Attempt, QuestionInput, Runtime, SubmitReply } from './runtime.ts';
+import type { Attempt, EntryWrites, QuestionInput, Runtime, SubmitReply } from './runtime.ts';
 import { SandboxesBehaviour, type SandboxesCommand } from './sandboxes/sandboxes.actor.ts';
 
 export interface ActorsDeps {
@@ -92,6 +93,7 @@ class Tree implements Actors {
   #claiming = true;
 
   readonly #turns: TurnObserver;
+  readonly #entryWrites: EntryWrites;
 
   constructor(deps: ActorsDeps) {
     this.#deps = deps;
@@ -105,6 +107,10 @@ class Tree implements Actors {
     this.#reaper = this.#system.single('reaper', reaper, { ...SINGLE, mailboxMax: 10 });
     const renewals = new Renewals(db, clock, times.leaseTtlMs);
     const { changes, partials, maxFollowUps } = deps;
+    this.#entryWrites = createEntryWrites({
+      ...{ db, changes, partials, graceMs: times.graceMs },
+      changed: (change) => this.changed(change),
+    });
     const behaviour = new ConversationBehaviour({
       ...{ db, clock, log, changes, partials, renewals, times, maxFollowUps, texts, active: this.#active, turns: this.#turns },
       capacity: {
@@ -267,6 +273,9 @@ class Tree implements Actors {
     publishPartial: (attempt, partial) => this.#askFor(attempt, { type: 'PublishPartial', attempt, partial }),
     endTurn: (attempt, end) => this.#askFor(attempt, { type: 'EndTurn', attempt, end }),
     endRun: (attempt, end) => this.#askFor(attempt, { type: 'EndRun', attempt, end }),
+    eraseEntry: (member, id) => this.#entryWrites.eraseEntry(member, id),
+    editEntry: (member, id, text) => this.#entryWrites.editEntry(member, id, text),
+    voteEntry: (member, id, vote) => this.#entryWrites.voteEntry(member, id, vote),
   };
 
   async #submit(input: QuestionInput): Promise<SubmitReply> {

@@ -1,5 +1,21 @@
 -- The schema after every migration. Written by `npm run schema`; change it by a migration, never here.
 
+-- FUNCTION mentor_search_words(text)
+
+CREATE FUNCTION public.mentor_search_words(words text) RETURNS text
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    AS $$
+  select case
+    when octet_length(words) = char_length(words) then regexp_replace(lower(left(words, 100000)), '[!-/:-@\[-`{-~]+', ' ', 'g')
+    else regexp_replace(
+      regexp_replace(lower(left(words, 100000)),
+        '[!-/:-@\[-`{-~\u00a0-\u00a9\u00ab-\u00b4\u00b6-\u00b9\u00bb-\u00bf\u2000-\u206f\u3000-\u3004\u3008-\u3020\ufe30-\ufe4f\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65]+',
+        ' ', 'g'),
+      '([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fff\u3005-\u3007\u3021-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff])',
+      ' \1 ', 'g')
+  end
+$$;
+
 -- FUNCTION mentor_turn_run_agrees()
 
 CREATE FUNCTION public.mentor_turn_run_agrees() RETURNS trigger
@@ -40,6 +56,14 @@ begin
   end if;
   return null;
 end $$;
+
+-- FUNCTION tree_erasures(uuid)
+
+CREATE FUNCTION public.tree_erasures(conversation uuid) RETURNS bigint
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
+    AS $$
+  select m.erasures from mentor_conversation c join mentor_conversation m on m.id = coalesce(c.parent_conversation_id, c.id) where c.id = conversation
+$$;
 
 -- FUNCTION turn_admission(uuid, uuid)
 
@@ -109,6 +133,7 @@ CREATE TABLE public.agent_run (
     called_at timestamp with time zone,
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     ended_at timestamp with time zone,
+    context_erasures bigint DEFAULT 0 NOT NULL,
     CONSTRAINT agent_run_ended CHECK (((state = 'ENDED'::text) = (ended_at IS NOT NULL))),
     CONSTRAINT agent_run_epoch_check CHECK ((epoch >= 0)),
     CONSTRAINT agent_run_kind CHECK (((kind = 'TURN'::text) = (turn_id IS NOT NULL))),
@@ -359,6 +384,7 @@ CREATE TABLE public.mentor_conversation (
     slack_user_id text,
     slack_channel_id text,
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    erasures bigint DEFAULT 0 NOT NULL,
     CONSTRAINT mentor_conversation_slack CHECK (((parent_conversation_id IS NULL) OR (slack_team_id IS NULL))),
     CONSTRAINT mentor_conversation_thread CHECK (((parent_conversation_id IS NULL) = (parent_entry_id IS NULL)))
 )
@@ -382,9 +408,13 @@ CREATE TABLE public.mentor_entry (
     vote smallint,
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     erased_at timestamp with time zone,
+    search_vector tsvector GENERATED ALWAYS AS (to_tsvector('simple'::regconfig, public.mentor_search_words(search_text))) STORED,
+    source_entry_ids uuid[],
     CONSTRAINT mentor_entry_erased CHECK (((erased_at IS NULL) OR ((text IS NULL) AND (search_text IS NULL)))),
+    CONSTRAINT mentor_entry_erased_payload CHECK (((erased_at IS NULL) OR (payload IS NULL) OR (kind = ANY (ARRAY['ANSWER'::text, 'TOOL_RESULT'::text])))),
     CONSTRAINT mentor_entry_kind_check CHECK ((kind = ANY (ARRAY['QUESTION'::text, 'ANSWER'::text, 'TOOL_RESULT'::text, 'SYSTEM'::text, 'SUMMARY'::text, 'EDIT'::text, 'DIGEST'::text]))),
     CONSTRAINT mentor_entry_seq_check CHECK ((seq > 0)),
+    CONSTRAINT mentor_entry_sources CHECK (((source_entry_ids IS NULL) OR ((kind = 'TOOL_RESULT'::text) AND (erased_at IS NULL)))),
     CONSTRAINT mentor_entry_summary CHECK (((kind = 'SUMMARY'::text) OR ((from_seq IS NULL) AND (to_seq IS NULL)))),
     CONSTRAINT mentor_entry_surface_check CHECK ((surface = ANY (ARRAY['app'::text, 'slack'::text]))),
     CONSTRAINT mentor_entry_vote_check CHECK ((vote = ANY (ARRAY['-1'::integer, 1])))
@@ -638,6 +668,18 @@ CREATE INDEX ix_llm_usage_event_unknown_cost ON public.llm_usage_event USING btr
 -- INDEX ix_mentor_conversation_parent
 
 CREATE INDEX ix_mentor_conversation_parent ON public.mentor_conversation USING btree (parent_conversation_id) WHERE (parent_conversation_id IS NOT NULL);
+
+-- INDEX ix_mentor_entry_sources
+
+CREATE INDEX ix_mentor_entry_sources ON public.mentor_entry USING gin (source_entry_ids) WHERE (source_entry_ids IS NOT NULL);
+
+-- INDEX ix_mentor_entry_summary
+
+CREATE INDEX ix_mentor_entry_summary ON public.mentor_entry USING btree (conversation_id, seq) WHERE ((kind = 'SUMMARY'::text) AND (erased_at IS NULL));
+
+-- INDEX ix_mentor_entry_text_search
+
+CREATE INDEX ix_mentor_entry_text_search ON public.mentor_entry USING gin (search_vector);
 
 -- INDEX ix_mentor_entry_turn
 

@@ -63,6 +63,9 @@ export class RuntimeDoor implements Runtime {
   publishPartial: Runtime['publishPartial'] = async (attempt, partial) => this.#open.publishPartial(attempt, partial);
   endTurn: Runtime['endTurn'] = async (attempt, end) => this.#open.endTurn(attempt, end);
   endRun: Runtime['endRun'] = async (attempt, end) => this.#open.endRun(attempt, end);
+  eraseEntry: Runtime['eraseEntry'] = async (member, id) => this.#open.eraseEntry(member, id);
+  editEntry: Runtime['editEntry'] = async (member, id, text) => this.#open.editEntry(member, id, text);
+  voteEntry: Runtime['voteEntry'] = async (member, id, vote) => this.#open.voteEntry(member, id, vote);
 }
 
 /** The rows that this server's settings stand for. */

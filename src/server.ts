@@ -7,6 +7,7 @@ import { writeEnvironmentModel } from '../db/models/environment.ts';
 import { localMember } from '../db/web/local-member.ts';
 import type { Config } from './config.ts';
 import { buildContext } from './context/build.ts';
+import { searchForRun } from './context/search.ts';
 import { LIMITS } from './contract/limits.ts';
 import { type OpenedDatabase, openServerDatabase } from './database.ts';
 import type { Gateway } from './gateway/index.ts';
@@ -101,6 +102,7 @@ async function assemble({ config, log, opened, hooks, sandboxes }: Parts): Promi
   const agent = createAgentListener({
     runtime: door,
     db,
+    search: (runId, request) => searchForRun(db, runId, request),
     gateway: gatewayMiddleware(gateway),
     connectionsMax: CONNECTIONS_MAX,
     log,

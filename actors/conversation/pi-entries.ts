@@ -3,9 +3,10 @@
  * kind and text are derived here, never taken from the sender, and only kinds that a loop may add are accepted.
  * rule: R7 (a failed end stores only its summary)
  */
-import type { NewEntry } from '../../db/ledger/end-turn.ts';
+import type { CopyOfWords, NewEntry } from '../../db/ledger/end-turn.ts';
 import type { PiEntry } from '../../src/contract/agent.ts';
 import { type EntryId, isUuid } from '../../src/kernel/ids.ts';
+import { piSkeleton } from '../../src/kernel/pi-skeleton.ts';
 import { isBlank, wellFormed } from '../../src/kernel/text.ts';
 
 export type DerivedEntries =
@@ -45,6 +46,22 @@ function derive(entry: PiEntry): Pick<NewEntry, 'kind' | 'text'> | null {
   return null;
 }
 
+/** The tool whose results repeat the words of other entries and name them by id. */
+const SEARCH_TOOL = 'search_conversation';
+/** Ids that a search result may name. Those of its hits come first; more than its hits are ids in their words. */
+const SOURCES_MAX = 1_000;
+const IDS = /[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}/g;
+
+/** What a summary or a search result becomes when words that it repeats are gone; undefined for all others. */
+function copyOf(entry: PiEntry, kind: NewEntry['kind'], payload: string): CopyOfWords | undefined {
+  if (kind === 'SUMMARY') return { skeleton: null, sourceIds: null };
+  const { toolName } = (entry['message'] ?? {}) as { toolName?: unknown };
+  if (kind !== 'TOOL_RESULT' || toolName !== SEARCH_TOOL) return undefined;
+  const named = new Set(payload.match(IDS));
+  named.delete(entry.id);
+  return { skeleton: piSkeleton(payload), sourceIds: [...named].slice(0, SOURCES_MAX) as EntryId[] };
+}
+
 /** `failed`: only summaries are kept. */
 export function deriveEntries(entries: readonly PiEntry[], failed: boolean): DerivedEntries {
   const derived: NewEntry[] = [];
@@ -55,7 +72,9 @@ export function deriveEntries(entries: readonly PiEntry[], failed: boolean): Der
     if (!isUuid(entry.id)) return { kind: 'refused', why: 'an entry id is not a uuid' };
     if (seen.has(entry.id)) return { kind: 'refused', why: 'two entries have the same id' };
     seen.add(entry.id);
-    derived.push({ ...shape, id: entry.id as EntryId, payload: JSON.stringify(entry) });
+    const payload = JSON.stringify(entry);
+    const copy = copyOf(entry, shape.kind, payload);
+    derived.push({ ...shape, id: entry.id as EntryId, payload, ...(copy ? { copy } : {}) });
   }
   return { kind: 'entries', entries: derived };
 }

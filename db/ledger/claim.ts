@@ -123,7 +123,7 @@ export async function claimTurns(db: Executor, parked: ParkedOffers, rules: Clai
         state = case when d.refusal is null then 'LEASED' else 'ENDED' end,
         ended_at = case when d.refusal is not null then clock_timestamp() end,
         epoch = case when d.refusal is null then r.epoch + 1 else r.epoch end,
-        sandbox_id = case when d.refusal is null then d.sandbox_id end, called_at = null,
+        sandbox_id = case when d.refusal is null then d.sandbox_id end, called_at = null, context_erasures = tree_erasures(r.conversation_id),
         lease_until = clock_timestamp() + d.lease_ms * interval '1 ms',
         deadline_at = clock_timestamp() + d.deadline_ms * interval '1 ms',
         bound_at = clock_timestamp() + (d.deadline_ms + ${graceMs}::int) * interval '1 ms'

@@ -2,6 +2,9 @@
  * Owns: the end of an attempt, in one statement: entries, turn, run and slot, all or none.
  * rule: R5 (run, epoch and sandbox in the statement's own WHERE, at the version the caller decided on)
  * rule: R7 (only this statement writes a turn's entries)  rule: R12 (after an erasure is requested it stores no entries)
+ * The main conversation row of the tree is held before entries are stored, FOR KEY SHARE by a thread: an erasure holds it FOR UPDATE. When the
+ * tree's count of erasures has moved since the claim, summaries and search results are stored erased. An attempt whose question was erased
+ * stores no entries.
  */
 import { z } from 'zod';
 import type { ConversationId, EntryId, TurnId } from '../../src/kernel/ids.ts';
@@ -15,6 +18,17 @@ export interface NewEntry {
   readonly text: string | null;
   /** Pi's entry as JSON text, stored byte for byte. */
   readonly payload: string;
+  /** The words that a search finds; default: `text` of an answer. */
+  readonly searchText?: string | null;
+  /** A summary or a search result: it repeats words of other entries. */
+  readonly copy?: CopyOfWords;
+}
+
+/** What is stored instead when entries were erased or edited since the attempt was claimed (its context may hold their old words). */
+export interface CopyOfWords {
+  readonly skeleton: string | null;
+  /** The entries that a search result quotes. */
+  readonly sourceIds: readonly EntryId[] | null;
 }
 
 export interface EndParams extends AttemptKey {
@@ -54,23 +68,35 @@ const endRow = z.object({
 
 export async function endTurn(db: Executor, p: EndParams): Promise<EndResult> {
   const list = <K extends keyof NewEntry>(key: K) => p.entries.map((entry) => entry[key]);
+  const searchTexts = p.entries.map((entry) =>
+    entry.searchText === undefined && entry.kind === 'ANSWER' ? entry.text : (entry.searchText ?? null),
+  );
+  const isCopy = p.entries.map(({ copy }) => copy !== undefined);
+  const skeletons = p.entries.map(({ copy }) => copy?.skeleton ?? null);
+  const sources = p.entries.map(({ copy }) => copy?.sourceIds && `{${copy.sourceIds.join(',')}}`).map((ids) => ids ?? null);
   const row = await db.maybeOne(sql.prepared('ledger_end_turn', endRow)`
     with claim as materialized (
-      select r.id, r.turn_id, t.account_id, t.surface, t.status from agent_run r join mentor_turn t on t.id = r.turn_id
+      select r.id, r.turn_id, t.account_id, t.surface, t.status, r.context_erasures, c.parent_conversation_id as main_id,
+        q.erased_at is null as asked
+      from agent_run r join mentor_turn t on t.id = r.turn_id join mentor_entry q on q.id = t.question_entry_id
+        join mentor_conversation c on c.id = t.conversation_id
       where r.id = ${p.runId}::uuid and r.epoch = ${p.epoch}::int and r.sandbox_id = ${p.sandboxId}::uuid and r.state = 'LEASED'
     ), fence as materialized (
       select a.id, a.erasure_requested_at is null as may_write from account a join claim on claim.account_id = a.id for share of a
+    ), tree as materialized (
+      select m.erasures from fence, claim join mentor_conversation m on m.id = claim.main_id for key share of m
     ), given as materialized (
-      select g.* from fence, unnest(${sql.array(list('id'), 'uuid')}, ${sql.array(list('kind'), 'text')}, ${sql.array(list('text'), 'text')},
-        ${sql.array(list('payload'), 'text')}) with ordinality as g(id, kind, text, payload, nth)
-      where fence.may_write
+      select g.* from fence, claim, unnest(${sql.array(list('id'), 'uuid')}, ${sql.array(list('kind'), 'text')}, ${sql.array(list('text'), 'text')},
+        ${sql.array(list('payload'), 'text')}, ${sql.array(searchTexts, 'text')}, ${sql.array(isCopy, 'bool')}, ${sql.array(skeletons, 'text')},
+        ${sql.array(sources, 'text')}) with ordinality as g(id, kind, text, payload, search_text, is_copy, skeleton, sources, nth)
+      where fence.may_write and claim.asked
     ), conv as (
       update mentor_conversation c set version = c.version + 1, last_seq = c.last_seq + (select count(*) from given),
         last_answer_at = case when exists (select 1 from given where kind = 'ANSWER' and text is not null) then clock_timestamp()
           else c.last_answer_at end
-      from claim, fence
+      from claim cross join fence left join tree on true
       where c.id = ${p.conversationId}::uuid and c.version = ${p.version}::bigint
-      returning c.id, c.workspace_id, c.version, c.last_seq
+      returning c.id, c.workspace_id, c.version, c.last_seq, coalesce(tree.erasures, c.erasures) > claim.context_erasures as stale
     ), turn as (
       update mentor_turn t set
         status = case when t.status = 'STOPPED' then 'STOPPED' else ${p.status}::text end,
@@ -88,9 +114,11 @@ export async function endTurn(db: Executor, p: EndParams): Promise<EndResult> {
     ), freed as (
       update turn_slot s set run_id = null from run where s.run_id = run.id
     ), entry as (
-      insert into mentor_entry (id, workspace_id, conversation_id, turn_id, seq, kind, surface, text, payload, search_text)
+      insert into mentor_entry (id, workspace_id, conversation_id, turn_id, seq, kind, surface, text, search_text, payload, source_entry_ids,
+        erased_at)
       select g.id, conv.workspace_id, conv.id, turn.id, conv.last_seq - (select count(*) from given) + g.nth, g.kind, claim.surface,
-        g.text, g.payload::json, case when g.kind = 'ANSWER' then g.text end
+        g.text, g.search_text, case when conv.stale and g.is_copy then g.skeleton else g.payload end::json,
+        case when not conv.stale then g.sources::uuid[] end, case when conv.stale and g.is_copy then clock_timestamp() end
       from given g, conv, turn, claim
       returning id, kind, text, seq
     )

@@ -117,13 +117,14 @@ function insertQuestion(db: Executor, p: SubmitParams): Promise<z.infer<typeof s
         case when w.slot_no is null then null else clock_timestamp() end, w.admission
       from written w
     ), run as (
-      insert into agent_run (id, workspace_id, kind, conversation_id, turn_id, state, epoch, sandbox_id, lease_until, deadline_at, bound_at)
-      select ${p.runId}::uuid, ${p.workspaceId}::uuid, 'TURN', w.id, ${p.turnId}::uuid, 'WAITING', 0, null, null, null, null
+      insert into agent_run (id, workspace_id, kind, conversation_id, turn_id, state, epoch, sandbox_id, lease_until, deadline_at, bound_at,
+        context_erasures)
+      select ${p.runId}::uuid, ${p.workspaceId}::uuid, 'TURN', w.id, ${p.turnId}::uuid, 'WAITING', 0, null, null, null, null, 0
       from written w where w.slot_no is null
       union all
       select ${p.runId}::uuid, ${p.workspaceId}::uuid, 'TURN', w.id, ${p.turnId}::uuid, 'LEASED', 1, ${p.sandboxId}::uuid,
         clock_timestamp() + w.lease_ms * interval '1 ms', clock_timestamp() + w.deadline_ms * interval '1 ms',
-        clock_timestamp() + (w.deadline_ms + ${p.times.graceMs}::int) * interval '1 ms'
+        clock_timestamp() + (w.deadline_ms + ${p.times.graceMs}::int) * interval '1 ms', tree_erasures(w.id)
       from written w where w.slot_no is not null
     ), taken as (
       update turn_slot s set run_id = ${p.runId}::uuid from written w where s.slot_no = w.slot_no

@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 import type { Entry, EntryPage } from '../../src/contract/web.ts';
-import type { AccountId, ConversationId, WorkspaceId } from '../../src/kernel/ids.ts';
+import type { AccountId, ConversationId, EntryId, WorkspaceId } from '../../src/kernel/ids.ts';
 import { type Executor, sql } from '../pool.ts';
 import type { MemberKey } from './membership.ts';
 import { readTurns } from './read-turns.ts';
@@ -70,6 +70,12 @@ export async function readOwnedEntries(db: Executor, ids: readonly string[]): Pr
 /** Those of the entries that are shown, in order of `seq`. */
 export async function readEntries(db: Executor, ids: readonly string[]): Promise<readonly Entry[]> {
   return (await readOwnedEntries(db, ids)).map(({ entry }) => entry);
+}
+
+/** The member's own entry, or null: another account's entry is not there for them. rule: R16 */
+export async function readEntryOf(db: Executor, member: MemberKey, id: EntryId): Promise<Entry | null> {
+  const [owned] = await readOwnedEntries(db, [id]);
+  return owned?.workspaceId === member.workspaceId && owned.accountId === member.accountId ? owned.entry : null;
 }
 
 export interface PageRequest {

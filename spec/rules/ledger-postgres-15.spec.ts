@@ -13,7 +13,15 @@ import { until } from '../support/actors.ts';
 import { skipLoudly } from '../support/skip.ts';
 
 const BIN = '/usr/lib/postgresql/15/bin';
-const SPECS = ['spec/rules/ledger.spec.ts', 'spec/rules/ledger-leases.spec.ts', 'spec/rules/actors-two-servers.spec.ts'];
+const SPECS = [
+  'spec/rules/ledger.spec.ts',
+  'spec/rules/ledger-leases.spec.ts',
+  'spec/rules/actors-two-servers.spec.ts',
+  'spec/rules/erase.spec.ts',
+  'spec/rules/edit-vote.spec.ts',
+  'spec/rules/erase-races.spec.ts',
+  'spec/rules/search.spec.ts',
+];
 const PROJECT_ROOT = path.resolve(import.meta.dirname, '../..');
 
 /** PostgreSQL refuses to run as root: then as a user who may do nothing. */
@@ -55,7 +63,7 @@ describe('the ledger on PostgreSQL 15', function () {
     const user = unprivileged();
     dataDir = mkdtempSync(path.join(tmpdir(), 'heph-pg15-'));
     if (user.uid !== undefined) chownSync(dataDir, user.uid, user.gid);
-    const init = ['-D', dataDir, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync'];
+    const init = ['-D', dataDir, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C.UTF-8', '--no-sync'];
     const made = spawnSync(path.join(BIN, 'initdb'), init, { ...user, cwd: dataDir, encoding: 'utf8' });
     if (made.status !== 0) throw new Error(`initdb failed: ${made.stderr}`);
     const port = await freePort();

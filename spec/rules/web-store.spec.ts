@@ -344,4 +344,35 @@ describe('older messages', () => {
     client.act(ledger.log.at(-1) as ChatAction, { type: 'entry', entry: late });
     expect(linesOf(client.state).at(-1)).to.equal('!  [done]');
   });
+
+  it('that were asked and deleted while the answer was written take its words along, whatever comes in between', () => {
+    for (const late of [false, true]) {
+      const ledger = new WebLedger();
+      ledger.ask('a', 'a secret?');
+      ledger.claim();
+      ledger.write('secret words');
+      const client = connected(ledger);
+      const [question, turn] = [ledger.entries[0], ledger.running];
+      if (question === undefined || turn === undefined) throw new Error('one question is running');
+      const from = ledger.log.length;
+      ledger.erase(question);
+      if (late) ledger.write(' more');
+      client.act(...(ledger.log.slice(from) as ChatAction[]));
+      expect(linesOf(client.state)).to.deep.equal(['?  [none]', '~ ']);
+      const stopped = ledger.log.length;
+      ledger.stop(turn);
+      client.act(...(ledger.log.slice(stopped) as ChatAction[]));
+      expect(linesOf(client.state)).to.deep.equal(['?  [stopped]']);
+    }
+  });
+
+  it('show a vote and new words when another tab changed them', () => {
+    const ledger = answered(1);
+    const client = connected(ledger);
+    const [question, answer] = ledger.entries;
+    if (question === undefined || answer === undefined) throw new Error('one question was answered');
+    client.act({ type: 'entry', entry: { ...answer, vote: 'up' } }, { type: 'entry', entry: { ...question, text: 'new words' } });
+    expect(client.state.entries[answer.id]?.vote).to.equal('up');
+    expect(linesOf(client.state)[0]).to.equal('? new words [none]');
+  });
 });

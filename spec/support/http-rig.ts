@@ -7,6 +7,7 @@ import { type Actors, createActors, failureTexts, type RunnerView, type Runtime,
 import { registerHost } from '../../db/ledger/sandboxes.ts';
 import type { Database } from '../../db/pool.ts';
 import { sql } from '../../db/pool.ts';
+import { searchForRun } from '../../src/context/search.ts';
 import { createAgentListener, createWebListener, type HttpListener, type LiveStreams, localAuthenticator } from '../../src/http/index.ts';
 import { type Clock, systemClock } from '../../src/kernel/clock.ts';
 import { type HostId, uuidv7 } from '../../src/kernel/ids.ts';
@@ -177,7 +178,12 @@ async function openRig(database: { db: Database; url: string }, options: RigOpti
     ctx.body = { attempt: ctx.state['attempt'] };
   };
   const pulls = new PullCount(actors.runtime);
-  const agent = createAgentListener({ runtime: pulls.runtime, db, gateway, connectionsMax: 2_000, log: silentLog });
+  const agent = createAgentListener({
+    ...{ runtime: pulls.runtime, db, gateway },
+    search: (runId, request) => searchForRun(db, runId, request),
+    connectionsMax: 2_000,
+    log: silentLog,
+  });
   const [webPort, agentPort] = [await web.start(options.bindHost ?? '127.0.0.1', 0), await agent.start('127.0.0.1', 0)];
   await live.start();
   const base = `http://127.0.0.1:${webPort}`;

@@ -37,6 +37,8 @@ export const LIMITS = {
   searchQueryMaxChars: 500,
   /** Hits of one search. */
   searchHitsMax: 20,
+  /** The words around a match, in Unicode code points. */
+  searchExcerptMaxChars: 300,
   /** A path of the context folder, in UTF-16 units. */
   documentPathMaxChars: 500,
   /** One context document, UTF-8. */

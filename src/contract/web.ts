@@ -27,6 +27,9 @@ export type PostQuestionRequest = z.infer<typeof postQuestionRequestSchema>;
 export const patchTurnStatusRequestSchema = z.object({ status: z.literal('STOPPED') });
 export const putReadRequestSchema = z.object({ lastReadAt: timeSchema });
 
+/** null takes the vote back. */
+export const putVoteRequestSchema = z.object({ vote: z.enum(['up', 'down']).nullable() });
+
 export const turnErrorSchema = z.object({ code: z.string(), text: z.string() });
 export const turnSchema = z.object({
   id: idSchema,
@@ -101,6 +104,18 @@ export type Conversation = z.infer<typeof conversationSchema>;
 /** Whether an AI model may work for this person in this workspace. While it may not, each turn fails with the refusal AI_CHOICE. */
 export const aiChoiceSchema = z.strictObject({ allowed: z.boolean() });
 export type AiChoice = z.infer<typeof aiChoiceSchema>;
+/** A question, an answer or a digest that was found. `matches` are parts of `excerpt`, in UTF-16 units, in order and apart from each other. */
+export const webSearchHitSchema = z.object({
+  entryId: idSchema,
+  conversationId: idSchema,
+  kind: z.enum(['question', 'answer', 'digest']),
+  createdAt: timeSchema,
+  excerpt: z.string(),
+  matches: z.array(z.object({ start: z.number().int(), end: z.number().int() })),
+});
+/** Best first. `truncated`: there are more than were asked for. */
+export const webSearchResponseSchema = z.object({ hits: z.array(webSearchHitSchema).max(LIMITS.searchHitsMax), truncated: z.boolean() });
+export type WebSearchResponse = z.infer<typeof webSearchResponseSchema>;
 
 /** What the page must know about the installation before it can draw itself. */
 export const sessionSchema = z.object({

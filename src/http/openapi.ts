@@ -15,9 +15,12 @@ import {
   patchTurnStatusRequestSchema,
   postQuestionRequestSchema,
   putReadRequestSchema,
+  putVoteRequestSchema,
   questionResponseSchema,
   sessionSchema,
   turnSchema,
+  webSearchHitSchema,
+  webSearchResponseSchema,
 } from '../contract/web.ts';
 import type { FaultCode } from '../kernel/faults.ts';
 import { FAULT_STATUS } from './fault-status.ts';
@@ -35,6 +38,9 @@ const COMPONENTS: Readonly<Record<string, z.ZodType>> = {
   PatchTurnStatusRequest: patchTurnStatusRequestSchema,
   PutReadRequest: putReadRequestSchema,
   AiChoice: aiChoiceSchema,
+  PutVoteRequest: putVoteRequestSchema,
+  SearchHit: webSearchHitSchema,
+  SearchResponse: webSearchResponseSchema,
   Snapshot: snapshotSchema,
   Partial: partialSchema,
   Read: readSchema,
@@ -42,7 +48,7 @@ const COMPONENTS: Readonly<Record<string, z.ZodType>> = {
 };
 
 interface Operation {
-  readonly method: 'get' | 'post' | 'put' | 'patch';
+  readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete';
   readonly path: string;
   readonly operationId: string;
   readonly summary: string;
@@ -68,6 +74,21 @@ const pageQuery = z.object({
     .max(LIMITS.pageMaxEntries)
     .optional()
     .meta({ description: `Default ${LIMITS.pageDefaultEntries}.` }),
+});
+
+const searchQuery = z.object({
+  q: z.string().min(1).max(LIMITS.searchQueryMaxChars).meta({
+    description:
+      'All words must be there, the last one may be the beginning of a word; "words in quotes" stand together, -word is not there.',
+  }),
+  conversationId: idSchema.optional().meta({ description: 'Only this conversation; default: all of the account.' }),
+  limit: z
+    .number()
+    .int()
+    .min(1)
+    .max(LIMITS.searchHitsMax)
+    .optional()
+    .meta({ description: `Default ${LIMITS.searchHitsMax}.` }),
 });
 
 const eventText = Object.keys(STREAM_EVENTS).join(', ');
@@ -137,6 +158,27 @@ const OPERATIONS: readonly Operation[] = [
     body: aiChoiceSchema,
     answer: { description: 'The choice.', schema: aiChoiceSchema },
     faults: [...BODY_FAULTS, 'PERSON_ERASED'],
+  },
+  {
+    ...{ method: 'put', path: `${MENTOR}/entries/{entryId}/vote`, operationId: 'putVote', status: 200 },
+    summary: 'Votes on an answer or a digest, or takes the vote back.',
+    body: putVoteRequestSchema,
+    answer: { description: 'The entry.', schema: entrySchema },
+    faults: [...BODY_FAULTS, 'ENTRY_NOT_FOUND', 'PERSON_ERASED'],
+  },
+  {
+    ...{ method: 'delete', path: `${MENTOR}/entries/{entryId}`, operationId: 'deleteEntry', status: 200 },
+    summary:
+      'Erases one message and every copy of its words. A question that is erased stops its turn. Its answer is a message of its own.',
+    answer: { description: 'The erased entry: an empty place.', schema: entrySchema },
+    faults: ['ENTRY_NOT_FOUND'],
+  },
+  {
+    ...{ method: 'get', path: `${MENTOR}/search`, operationId: 'getSearch', status: 200 },
+    summary: "Finds questions, answers and digests of the account's conversations, best first.",
+    query: searchQuery,
+    answer: { description: 'What was found.', schema: webSearchResponseSchema },
+    faults: ['BAD_REQUEST', 'CONVERSATION_NOT_FOUND'],
   },
   {
     ...{ method: 'get', path: `${MENTOR}/events`, operationId: 'getEvents', status: 200 },

@@ -2,7 +2,9 @@
  * Owns: what the routes need from other capabilities, as interfaces. main.ts plugs the real ones in.
  */
 import type { Member } from '../../actors/index.ts';
+import type { SearchRequest, SearchResponse } from '../contract/agent.ts';
 import type { StreamEventName } from '../contract/events.ts';
+import type { RunId } from '../kernel/ids.ts';
 
 /** One open connection to a reader, as src/live writes to it. `sse.ts` is the only one here. */
 export interface EventSink {
@@ -26,6 +28,9 @@ export interface LiveStreams {
 export interface Stages {
   stageOf(turnId: string): string | null;
 }
+
+/** What a run's search finds; null: there is no such run. */
+export type TurnSearch = (runId: RunId, request: SearchRequest) => Promise<SearchResponse | null>;
 
 /** What `GET /session` says about the installation. */
 export interface SessionFacts {

@@ -62,6 +62,14 @@ export const TRANSIENT = {
   renewal: { growsMs: [2_000, 2_000], unknownOutcome: 'a renewal may be repeated', clientSees: 'nothing' },
   /** POST partial: never repeated; the next one sends the whole text. */
   partial: { pausesMs: [], unknownOutcome: 'the next partial is full', clientSees: 'the text grows in a larger step' },
+  /** DELETE entries, PUT vote, an edit: the client repeats; what is so already changes nothing. */
+  entryWrite: {
+    pausesMs: [],
+    unknownOutcome: 'repeat; other tabs hear of a change whose reply was lost from the catch-up sweep',
+    clientSees: '503 DATABASE_UNAVAILABLE, Retry-After',
+  },
+  /** GET search and POST turn/search: the person types on, the model may ask again. */
+  search: { pausesMs: [], unknownOutcome: 'a read: repeat', clientSees: '503 DATABASE_UNAVAILABLE, Retry-After' },
   /** The host lock: for ever, at once and then each 125 to 375 ms, before another server has looked twice. */
   hostLock: {
     growsMs: [250, 250],

@@ -5,6 +5,7 @@ import type Koa from 'koa';
 import type { Runtime } from '../../../actors/index.ts';
 import type { Database } from '../../../db/pool.ts';
 import type { Log } from '../../kernel/log.ts';
+import type { TurnSearch } from '../ports.ts';
 import { createApp, type RequestObserver, type Route } from '../route.ts';
 import { createServer, type HttpListener } from '../server.ts';
 import { requireAttempt } from './attempt.ts';
@@ -13,11 +14,13 @@ import { postLease } from './post-lease.ts';
 import { postNext } from './post-next.ts';
 import { postPartial } from './post-partial.ts';
 import { postRunEnd } from './post-run-end.ts';
+import { postSearch } from './post-search.ts';
 import { postTurnEnd } from './post-turn-end.ts';
 
 export interface AgentListenerOptions {
   readonly runtime: Runtime;
   readonly db: Database;
+  readonly search: TurnSearch;
   /** Answers what is under `/internal/llm/`. `ctx.state` has the calling `attempt` and its `sandbox` (types of actors/index.ts). */
   readonly gateway: Koa.Middleware;
   readonly connectionsMax: number;
@@ -30,8 +33,18 @@ const MODEL_CALLS = '/internal/llm/';
 const IDLE_TIMEOUT_MS = 600_000;
 
 /** Every route of the agent wire, except model calls. */
-export function agentRoutes(options: Pick<AgentListenerOptions, 'runtime' | 'db'> & { stopping: AbortSignal }): readonly Route[] {
-  return [postNext(options), getContext(options), postLease(options), postPartial(options), postTurnEnd(options), postRunEnd(options)];
+export function agentRoutes(
+  options: Pick<AgentListenerOptions, 'runtime' | 'db' | 'search'> & { stopping: AbortSignal },
+): readonly Route[] {
+  return [
+    postNext(options),
+    getContext(options),
+    postLease(options),
+    postPartial(options),
+    postSearch(options),
+    postTurnEnd(options),
+    postRunEnd(options),
+  ];
 }
 
 function nothingHere(ctx: Koa.Context): void {

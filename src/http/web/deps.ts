@@ -10,7 +10,7 @@ import type { Authenticator } from '../auth/authenticator.ts';
 import type { LiveStreams, SessionFacts, Stages } from '../ports.ts';
 
 export interface WebDeps {
-  readonly runtime: Pick<Runtime, 'submitQuestion' | 'stopTurn'>;
+  readonly runtime: Pick<Runtime, 'submitQuestion' | 'stopTurn' | 'eraseEntry' | 'voteEntry'>;
   readonly db: Database;
   readonly authenticator: Authenticator;
   readonly live: LiveStreams;
@@ -27,9 +27,14 @@ export function withStage(turn: Turn, stages: Stages): Turn {
 
 export const NO_CONVERSATION = 'There is no such conversation for this account. Load the page again.';
 export const NO_TURN = 'There is no such turn for this account. Load the page again.';
+export const NO_ENTRY = 'There is no such message for this account. Load the page again.';
 
 export function noConversation(): RuntimeFault {
   return new RuntimeFault('CONVERSATION_NOT_FOUND', NO_CONVERSATION);
+}
+
+export function noEntry(): RuntimeFault {
+  return new RuntimeFault('ENTRY_NOT_FOUND', NO_ENTRY);
 }
 
 export function personErased(): RuntimeFault {

@@ -5,11 +5,13 @@ import type { Log } from '../../kernel/log.ts';
 import { createApp, type RequestObserver, type Route } from '../route.ts';
 import { securityHeaders } from '../security-headers.ts';
 import { createServer, type HttpListener } from '../server.ts';
+import { deleteEntry } from './delete-entry.ts';
 import type { WebDeps } from './deps.ts';
 import { getConversation } from './get-conversation.ts';
 import { getEntries } from './get-entries.ts';
 import { getEvents } from './get-events.ts';
 import { getOpenApi } from './get-openapi.ts';
+import { getSearch } from './get-search.ts';
 import { getSession } from './get-session.ts';
 import { getTurn } from './get-turn.ts';
 import { servePage } from './page.ts';
@@ -17,6 +19,7 @@ import { patchTurnStatus } from './patch-turn-status.ts';
 import { postQuestion } from './post-question.ts';
 import { putAiChoice } from './put-ai-choice.ts';
 import { putRead } from './put-read.ts';
+import { putVote } from './put-vote.ts';
 
 export interface WebListenerOptions extends WebDeps {
   /** Folder of the built page (dist/web). */
@@ -39,6 +42,9 @@ export function webRoutes(deps: WebDeps): readonly Route[] {
     patchTurnStatus(deps),
     putRead(deps),
     putAiChoice(deps),
+    putVote(deps),
+    deleteEntry(deps),
+    getSearch(deps),
     getEvents(deps),
     getOpenApi(),
   ];

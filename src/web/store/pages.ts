@@ -2,7 +2,7 @@
  * Owns: the entries of the loaded part of a conversation: each message once, by id.
  * Does not own: reading pages (chat/sync.ts), or their order on the page (timeline.ts).
  * - What lies before the loaded part is left alone until it is loaded.
- * - An erased entry never comes back.
+ * - An erased entry never comes back. An erased question takes what is being written about it along.
  */
 import type { Entry, EntryPage } from '../../contract/web.ts';
 import { type ChatState, type LoadedRange, without } from './state.ts';
@@ -47,10 +47,11 @@ export function applyEntry(state: ChatState, entry: Entry, only: 'new' | 'any' =
   const stale = known !== undefined && (only === 'new' || (known.erasedAt !== null && entry.erasedAt === null));
   if (stale || !inRange(opened, entry)) return opened;
   const answered = entry.kind === 'answer' && entry.turnId !== null && opened.live[entry.turnId]?.closed === true;
+  const erased = entry.kind === 'question' && entry.turnId !== null && entry.erasedAt !== null;
   return {
     ...opened,
     entries: { ...opened.entries, [entry.id]: entry },
-    live: answered ? without(opened.live, entry.turnId ?? '') : opened.live,
+    live: answered || erased ? without(opened.live, entry.turnId ?? '') : opened.live,
   };
 }
 

@@ -115,6 +115,12 @@ function liveItem(turn: Turn, live: LiveText | undefined): AnswerItem | null {
   };
 }
 
+/** What was written so far. Words about a question that was erased are not shown: their answer will not come. */
+function liveOf(state: ChatState, turn: Turn): LiveText | undefined {
+  const erased = (state.entries[turn.questionEntryId]?.erasedAt ?? null) !== null;
+  return erased ? undefined : state.live[turn.id];
+}
+
 interface Around {
   state: ChatState;
   places: Map<string, number>;
@@ -124,7 +130,7 @@ interface Around {
 /** What a question without an answer waits for, or why it got none. */
 function questionStatus(turn: Turn | undefined, around: Around): QuestionStatus {
   if (turn?.status === 'QUEUED') return queuedStatus(turn, around.places.get(turn.id) ?? 1, around.busy);
-  const cutOff = turn?.status === 'STOPPED' && liveItem(turn, around.state.live[turn.id]) === null;
+  const cutOff = turn?.status === 'STOPPED' && liveItem(turn, liveOf(around.state, turn)) === null;
   return cutOff ? { kind: 'stopped', started: turn.startedAt !== null } : { kind: 'none' };
 }
 
@@ -159,7 +165,7 @@ function groupItems({ turn, entries }: Group, around: Around): TimelineItem[] {
   if (turn === undefined || answers.length > 0) return items;
   const question = items.find((item) => item.kind === 'question');
   if (question !== undefined) question.status = questionStatus(turn, around);
-  const live = liveItem(turn, around.state.live[turn.id]);
+  const live = liveItem(turn, liveOf(around.state, turn));
   if (live !== null) return [...items, live];
   return turn.status === 'FAILED' ? [...items, failureItem(turn, question)] : items;
 }
