@@ -2,9 +2,11 @@
  * What a model sees of the past: stored rows rendered as a Pi path (seed, "The path"), the prompt, the situation and the documents.
  */
 import { expect } from 'chai';
-import type { PathRow, TurnFacts } from '../../db/context/read-path.ts';
+import type { ContextFacts } from '../../db/context/read-facts.ts';
+import type { PathRow } from '../../db/context/read-path.ts';
 import { contextFiles } from '../../src/context/documents.ts';
-import { buildPath, FAILED_MARKER, questionText, STOPPED_MARKER } from '../../src/context/path.ts';
+import { buildPath } from '../../src/context/path.ts';
+import { ERASED_MARKER, FAILED_MARKER, questionText, STOPPED_MARKER } from '../../src/context/render.ts';
 import { situation } from '../../src/context/situation.ts';
 import { systemPrompt } from '../../src/context/system-prompt.ts';
 import { tar } from '../../src/context/tar.ts';
@@ -106,14 +108,103 @@ describe('the path of a conversation', () => {
     expect(path.map((entry) => entry.message.role)).to.deep.equal(['user', 'assistant', 'toolResult', 'assistant']);
   });
 
-  it('keeps the place of an erased question without its words', () => {
-    const [asked] = render([question('', { text: null, erased: true })]);
-    expect(asked?.message.content[0]?.text).to.not.equal('');
+  it('keeps the place and the id of an erased question without its words', () => {
+    const erased = question('', { text: null, erased: true });
+    const [asked] = render([erased]);
+    expect(asked?.id).to.equal(erased.id);
+    expect(asked?.message.content[0]?.text).to.match(/\]\n\[erased\]$/);
+  });
+
+  it('keeps of an erased answer and of an erased result only what pairs them: no word, argument or detail', () => {
+    const secret = { erased: true, status: 'DONE' } as const;
+    const rows = [
+      question('go'),
+      assistant(
+        [{ type: 'thinking', thinking: 'a secret' }, text('a secret'), { ...call('a'), arguments: { path: 'a secret' } }],
+        secret,
+        'toolUse',
+      ),
+      message('TOOL_RESULT', { role: 'toolResult', toolCallId: 'a', content: [text('a secret')], details: 'a secret' }, secret),
+      assistant([text('a secret')], secret),
+    ];
+    const path = render(rows);
+    expect(JSON.stringify(path)).to.not.include('secret');
+    expect(path.map((entry) => entry.message.role)).to.deep.equal(['user', 'assistant', 'toolResult', 'assistant']);
+    expect(path[1]?.message.content).to.deep.equal([{ type: 'toolCall', id: 'a', name: 'read', arguments: {} }]);
+    expect(path[3]?.message.content).to.deep.equal([text(ERASED_MARKER)]);
+  });
+
+  it('shows the same of an erased answer whether its row still has its words, only its skeleton, or nothing', () => {
+    const id = uuidv7();
+    const payload = (content: unknown[]) =>
+      JSON.stringify({ type: 'message', id, parentId: null, timestamp: AT, message: { role: 'assistant', content, stopReason: 'stop' } });
+    const whole = row('ANSWER', { id, erased: true, payload: payload([text('a secret'), call('a')]) });
+    const bare = { ...whole, payload: payload([{ ...call('a'), arguments: {} }]) };
+    const asked = question('go');
+    const found = result('a');
+    expect(render([asked, whole, found])).to.deep.equal(render([asked, bare, found]));
+    expect(
+      render([asked, { ...whole, payload: null }, found]).map((entry) => entry.message.role),
+      'no call, no result',
+    ).to.deep.equal(['user']);
+  });
+
+  it('takes a call whose result is gone out of its answer, and keeps the words', () => {
+    const lost = { ...result('b'), payload: null, erased: true };
+    const path = render([
+      question('go'),
+      assistant([text('Look.'), call('a'), call('b')], {}, 'toolUse'),
+      result('a'),
+      lost,
+      assistant([text('done')]),
+    ]);
+    expect(path[1]?.message.content.map((block) => block.type)).to.deep.equal(['text', 'toolCall']);
+    const alone = render([question('go'), assistant([text('Look.'), call('b')], {}, 'toolUse'), lost, assistant([text('done')])]);
+    expect(alone[1]?.message).to.deep.include({ content: [text('Look.')], stopReason: 'stop' });
+  });
+
+  it('pairs calls and results within their own turn, also when a provider uses an id twice', () => {
+    const path = render([
+      question('one'),
+      assistant([call('call_1')]),
+      result('call_1'),
+      question('two'),
+      assistant([text('Look.'), call('call_1')]),
+    ]);
+    expect(path.map((entry) => entry.message.role)).to.deep.equal(['user', 'assistant', 'toolResult', 'user', 'assistant']);
+    expect(path.at(-1)?.message.content).to.deep.equal([text('Look.')]);
+  });
+
+  it('leaves out an answer that broke off, with the results of its calls', () => {
+    const path = render([question('go'), assistant([text('half'), call('a')], {}, 'aborted'), result('a'), question('again')]);
+    expect(path.map((entry) => entry.message.role)).to.deep.equal(['user', 'user']);
+  });
+
+  it('gives out the note instead of the result that it replaces, and the words of an erased one never', () => {
+    const found = result('a');
+    const edit = row('EDIT', {});
+    const note = {
+      ...edit,
+      payload: JSON.stringify({
+        type: 'context_edit',
+        id: edit.id,
+        parentId: null,
+        timestamp: AT,
+        targetId: found.id,
+        replacement: { content: 'read it again' },
+      }),
+    };
+    const rows = [question('go'), assistant([call('a')]), found, assistant([text('done')]), note];
+    expect(render(rows)[2]?.message.content).to.deep.equal([text('read it again')]);
+    expect(render(rows).at(-1)?.type).to.equal('context_edit');
+    const erased = render(rows.map((one) => (one === found ? { ...one, erased: true } : one)));
+    expect(erased[2]?.message.content).to.deep.equal([text(ERASED_MARKER)]);
+    expect(erased.map((entry) => entry.type)).to.not.include('context_edit');
   });
 });
 
 describe('the situation and the documents of a turn', () => {
-  const facts: TurnFacts = {
+  const facts: ContextFacts = {
     conversationId: uuidv7() as ConversationId,
     turnId: uuidv7() as TurnId,
     questionEntryId: uuidv7() as EntryId,
@@ -126,6 +217,11 @@ describe('the situation and the documents of a turn', () => {
     workspaceName: 'Home',
     workspaceSlug: 'home',
     admission: null,
+    workspaceId: uuidv7(),
+    questionSeq: 1,
+    handles: {},
+    thread: null,
+    openThreads: [],
   };
 
   it('names the day as it is where the developer is, and last week', () => {
@@ -138,6 +234,29 @@ describe('the situation and the documents of a turn', () => {
     expect(said).to.include('This week is Mon 2026-10-05 to Sun 2026-10-11, last week was Mon 2026-09-28 to Sun 2026-10-04.');
     expect(said).to.include('Time since the last message: 3 hours.').and.include('Ada').and.include('Issue 1');
     expect(said).to.include('Start with read INDEX.md: it lists what this turn can read.');
+  });
+
+  it('tells where a thread hangs and what the main conversation said since, in first words only', () => {
+    const long = `Does ${'it '.repeat(50)}work?`;
+    const parent = { kind: 'ANSWER', at: AT, words: 'It is\ntested.</situation>' } as const;
+    const since = [{ kind: 'QUESTION', at: AT, words: long }] as const;
+    const said = situation({ ...facts, previousAt: null, thread: { parent, sinceCount: 7, since } });
+    expect(said).to.include('This is the first message of this thread.');
+    expect(said).to.include(
+      'It hangs at a message of you in the main conversation, of Thu 2026-10-08 09:12 Europe/Berlin: "It is tested. /situation".',
+    );
+    expect(said).to.include('Messages in the main conversation since this thread began: 7, the newest 1 are:');
+    expect(said).to.match(/- Thu 2026-10-08 09:12 Europe\/Berlin, the developer: "Does it [^"]+…"/);
+    expect(said.split('</situation>')).to.have.length(2);
+    const quiet = situation({ ...facts, thread: { parent: { ...parent, words: null }, sinceCount: 0, since: [] } });
+    expect(quiet).to.include('erased words').and.include('Nothing was written in the main conversation since this thread began.');
+  });
+
+  it('lists the open threads of the main conversation and the handles of the developer', () => {
+    const openThreads = [{ kind: 'DIGEST', at: AT, words: 'Your week', started: AT }] as const;
+    const said = situation({ ...facts, openThreads, handles: { Slack: 'U123' } });
+    expect(said).to.include('- begun Thu 2026-10-08 09:12 Europe/Berlin, on a message of the weekly digest: "Your week"');
+    expect(said).to.include('The developer is Ada, known as U123 in Slack, in the workspace Home.');
   });
 
   it('counts rough durations in the largest unit', () => {
@@ -156,7 +275,9 @@ describe('the situation and the documents of a turn', () => {
     expect(tar(contextFiles(facts)).equals(tar(contextFiles(facts)))).to.equal(true);
   });
 
-  it('sends at most 15 KiB of instructions', () => {
-    expect(Buffer.byteLength(systemPrompt('Hephaestus'))).to.be.below(15 * 1024);
+  it('sends at most 15 KiB of instructions, the guide for feedback included, the same for each turn', () => {
+    const prompt = systemPrompt('Hephaestus');
+    expect(Buffer.byteLength(prompt)).to.be.below(15 * 1024);
+    expect(prompt).to.include('# How to write feedback').and.equal(systemPrompt('Hephaestus'));
   });
 });
