@@ -11,10 +11,12 @@ import { getEntries } from './get-entries.ts';
 import { getEvents } from './get-events.ts';
 import { getOpenApi } from './get-openapi.ts';
 import { getSession } from './get-session.ts';
+import { getThreads } from './get-threads.ts';
 import { getTurn } from './get-turn.ts';
 import { servePage } from './page.ts';
 import { patchTurnStatus } from './patch-turn-status.ts';
 import { postQuestion } from './post-question.ts';
+import { postThread } from './post-thread.ts';
 import { putRead } from './put-read.ts';
 
 export interface WebListenerOptions extends WebDeps {
@@ -34,6 +36,8 @@ export function webRoutes(deps: WebDeps): readonly Route[] {
     postQuestion(deps),
     getConversation(deps),
     getEntries(deps),
+    getThreads(deps),
+    postThread(deps),
     getTurn(deps),
     patchTurnStatus(deps),
     putRead(deps),
