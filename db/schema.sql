@@ -1,5 +1,14 @@
 -- The schema after every migration. Written by `npm run schema`; change it by a migration, never here.
 
+-- FUNCTION mentor_entry_edited()
+
+CREATE FUNCTION public.mentor_entry_edited() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$ begin
+  new.edited_at := clock_timestamp();
+  return new;
+end $$;
+
 -- FUNCTION mentor_turn_run_agrees()
 
 CREATE FUNCTION public.mentor_turn_run_agrees() RETURNS trigger
@@ -367,6 +376,7 @@ CREATE TABLE public.mentor_entry (
     vote smallint,
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     erased_at timestamp with time zone,
+    edited_at timestamp with time zone,
     CONSTRAINT mentor_entry_erased CHECK (((erased_at IS NULL) OR ((text IS NULL) AND (search_text IS NULL)))),
     CONSTRAINT mentor_entry_kind_check CHECK ((kind = ANY (ARRAY['QUESTION'::text, 'ANSWER'::text, 'TOOL_RESULT'::text, 'SYSTEM'::text, 'SUMMARY'::text, 'EDIT'::text, 'DIGEST'::text]))),
     CONSTRAINT mentor_entry_seq_check CHECK ((seq > 0)),
@@ -668,6 +678,10 @@ CREATE UNIQUE INDEX ux_mentor_turn_running ON public.mentor_turn USING btree (co
 -- INDEX ux_sandbox_live
 
 CREATE UNIQUE INDEX ux_sandbox_live ON public.sandbox USING btree (conversation_id) WHERE (state <> 'ENDED'::text);
+
+-- TRIGGER mentor_entry mentor_entry_edited
+
+CREATE TRIGGER mentor_entry_edited BEFORE UPDATE OF text ON public.mentor_entry FOR EACH ROW WHEN (((new.text IS NOT NULL) AND (new.text IS DISTINCT FROM old.text))) EXECUTE FUNCTION public.mentor_entry_edited();
 
 -- TRIGGER agent_run mentor_turn_run_agrees
 

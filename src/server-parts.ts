@@ -13,7 +13,7 @@ import type { Database } from '../db/pool.ts';
 import { LocalSandboxHost } from '../sandbox-runner/host/local.ts';
 import type { Config } from './config.ts';
 import type { OpenedDatabase } from './database.ts';
-import { checkBaseUrl, createGateway, DEMO, type Gateway, Providers } from './gateway/index.ts';
+import { checkBaseUrl, createGateway, DEMO, type Gateway, type GatewayOptions, Providers } from './gateway/index.ts';
 import type { ReadinessPart, SessionFacts } from './http/index.ts';
 import { systemClock } from './kernel/clock.ts';
 import { RuntimeFault } from './kernel/faults.ts';
@@ -92,7 +92,8 @@ export function environmentModel({ provider, turnDeadlineMs: timeoutMs }: Config
   };
 }
 
-export function openGateway({ config, log, db }: { config: Config; log: Log; db: Database }): Gateway {
+export function openGateway(parts: { config: Config; log: Log; db: Database; onUsage: GatewayOptions['onUsage'] }): Gateway {
+  const { config, log, db, onUsage } = parts;
   const bounds = {
     firstByteTimeoutMs: config.modelFirstByteMs,
     idleTimeoutMs: config.modelIdleMs,
@@ -102,7 +103,7 @@ export function openGateway({ config, log, db }: { config: Config; log: Log; db:
   const shared = { db, log, bounds, clock: systemClock };
   const providers = new Providers({ ...shared, environment, addressRules: { allowPrivate }, secrets: new SecretBox(secretKeys) });
   const callBounds = { ...CALL_BOUNDS, unverifiedMaxMs: config.leaseTtlMs };
-  return createGateway({ ...shared, providers, callBounds });
+  return createGateway({ ...shared, providers, callBounds, ...(onUsage ? { onUsage } : {}) });
 }
 
 export function modelAdmin({ secretKeys, llmAllowPrivate: allowPrivate }: Config, db: Database): ModelAdmin {

@@ -21,6 +21,7 @@ const pathRow = z.object({
   payload: z.string().nullable(),
   created_at: z.string(),
   erased: z.boolean(),
+  edited_at: z.string().nullable(),
   status: z.enum(['QUEUED', 'RUNNING', 'DONE', 'STOPPED', 'FAILED']).nullable(),
 });
 export type PathRow = z.infer<typeof pathRow>;
@@ -89,12 +90,12 @@ export async function readPath(db: Executor, runId: RunId, maxBytes: number): Pr
         and e.seq between greatest(s.from_place, s.from_seq) and s.to_place
     ), sized as (
       select p.part, p.place, p.seq, p.id, p.turn_id, p.kind, p.surface, case when p.kind in ('QUESTION', 'DIGEST') then p.text end as text,
-        p.payload::text as payload, p.created_at, p.erased_at is not null as erased, p.status,
+        p.payload::text as payload, p.created_at, p.erased_at is not null as erased, p.edited_at, p.status,
         sum(octet_length(coalesce(p.payload::text, p.text, ''))) over () as bytes,
         row_number() over (order by p.part, p.place, p.seq) as nth
       from placed p
     )
-    select id, turn_id, kind, surface, text, case when bytes <= ${maxBytes} then payload end as payload, created_at, erased, status,
+    select id, turn_id, kind, surface, text, case when bytes <= ${maxBytes} then payload end as payload, created_at, erased, edited_at, status,
       bytes::float8 as bytes
     from sized where bytes <= ${maxBytes} or nth = 1 order by nth`);
   const bytes = rows[0]?.bytes ?? 0;

@@ -1,10 +1,19 @@
 -- Up Migration
 -- What the path of a turn reads, threads that a client may ask for twice, and what each turn's path looked like.
 
--- The path starts at the newest summary: it is found without reading the conversation.
-create index ix_mentor_entry_summary on mentor_entry (conversation_id, seq) where kind = 'SUMMARY' and erased_at is null;
+-- The path starts at the newest summary: it is found without reading the conversation. Erasures look for summaries too and may have made it.
+create index if not exists ix_mentor_entry_summary on mentor_entry (conversation_id, seq) where kind = 'SUMMARY' and erased_at is null;
 -- Entries outside of turns (digests), by place.
 create index ix_mentor_entry_outside on mentor_entry (conversation_id, seq) where turn_id is null;
+
+-- rule: R13: other words in the place of a message's words are an edit, whoever writes them: the path may differ from there on.
+alter table mentor_entry add column edited_at timestamptz;
+create function mentor_entry_edited() returns trigger language plpgsql as $$ begin
+  new.edited_at := clock_timestamp();
+  return new;
+end $$;
+create trigger mentor_entry_edited before update of text on mentor_entry
+  for each row when (new.text is not null and new.text is distinct from old.text) execute function mentor_entry_edited();
 
 -- A client's own name for a thread, so that a repeat after a lost reply finds the thread that it has made.
 alter table mentor_conversation add column request_id text check (char_length(request_id) between 1 and 128);
@@ -22,7 +31,7 @@ create table mentor_path (
   workspace_id uuid not null,
   conversation_id uuid not null,
   question_seq bigint not null,
-  -- By the database clock, before the path was read.
+  -- By the database clock.
   read_at timestamptz not null,
   time_zone text not null,
   -- The summary that the path started from.

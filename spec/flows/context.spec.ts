@@ -8,7 +8,7 @@ import { z } from 'zod';
 import { sql } from '../../db/pool.ts';
 import type { Conversation } from '../../src/contract/web.ts';
 import { Flow } from '../support/flow.ts';
-import { answer, hold, type Seen, says } from '../support/model-server.ts';
+import { answer, hold, type Seen, type StreamReply, says } from '../support/model-server.ts';
 
 interface WireMessage {
   readonly role: string;
@@ -41,7 +41,9 @@ describe('what a provider receives', function () {
   }
 
   it('starts each request with exactly the bytes of the one before, up to the first result that a note replaced', async () => {
-    flow = await Flow.open({ script: answer(undefined, { withTools: true }) });
+    const model = answer((question) => `You asked: ${question}`, { withTools: true });
+    const usage = { input: 10, output: 5, cacheRead: 90, cacheWrite: 3 };
+    flow = await Flow.open({ script: async (seen, n) => ({ usage, ...((await model(seen, n)) as StreamReply) }) });
     const server = await flow.server();
     const person = flow.person(server);
     for (const question of ['one', 'two', 'three', 'four', 'five', 'six']) {
@@ -60,6 +62,11 @@ describe('what a provider receives', function () {
     }
     const tools = flow.model.seen.map((seen) => JSON.stringify(seen.body.tools));
     expect(new Set(tools).size, 'the tools are the same for each request').to.equal(1);
+    const metrics = await (await fetch(`http://127.0.0.1:${server.opsPort}/metrics`)).text();
+    expect(metrics).to.include('heph_path_breaks_total{part="path"} 0').and.include('heph_path_breaks_total{part="system"} 0');
+    const used = (kind: string) =>
+      metrics.match(new RegExp(`^heph_model_tokens_total\\{model="[^"]+",kind="${kind}"\\} (\\d+)$`, 'm'))?.[1];
+    expect([used('input'), used('cache_read'), used('output')], 'the hit rate of the cache').to.deep.equal(['120', '1080', '60']);
   });
 
   it('answers main conversation and thread at the same time; the thread has the main conversation up to its parent, then its own', async () => {

@@ -26,6 +26,7 @@ function row(kind: PathRow['kind'], more: Partial<PathRow> = {}): PathRow {
     payload: null,
     created_at: AT,
     erased: false,
+    edited_at: null,
     status: 'DONE',
     ...more,
   };

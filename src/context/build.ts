@@ -10,6 +10,7 @@ import { LIMITS } from '../contract/limits.ts';
 import type { RunId } from '../kernel/ids.ts';
 import { contextFiles } from './documents.ts';
 import { renderPath } from './path.ts';
+import type { PathWatch } from './path-watch.ts';
 import { questionText } from './render.ts';
 import { situation } from './situation.ts';
 import { systemPrompt } from './system-prompt.ts';
@@ -19,6 +20,8 @@ export interface ContextOptions {
   readonly assistantName: string;
   /** Longest path, in bytes of what is stored; default LIMITS.pathMaxBytes. */
   readonly pathMaxBytes?: number;
+  /** Told of each path; without one, nobody compares. */
+  readonly watch?: PathWatch;
 }
 
 /** null: the run has no turn (any more), or its turn was not admitted. `too-long`: nothing of it is given out. */
@@ -30,17 +33,16 @@ export async function buildContext(db: Database, runId: RunId, options: ContextO
   const { model: id, api, contextTokens, outputTokens } = facts.admission;
   const current = read.rows.find((row) => row.id === facts.questionEntryId);
   if (!current) return null;
-  const path = renderPath(
-    read.rows.filter((row) => row !== current),
-    facts.timeZone,
-  );
+  const path = renderPath(read.rows, facts.timeZone);
+  const prompt = systemPrompt(options.assistantName);
+  options.watch?.note({ facts, path, systemPrompt: prompt });
   return {
     conversationId: facts.conversationId,
     turnId: facts.turnId,
     questionEntryId: facts.questionEntryId,
-    entries: path.entries.map(({ entry }) => entry),
+    entries: path.entries.flatMap(({ entry }) => (entry.id === current.id ? [] : [entry])),
     prompt: questionText(current, facts.timeZone),
-    systemPrompt: systemPrompt(options.assistantName),
+    systemPrompt: prompt,
     situation: situation(facts),
     model: { id, api, contextTokens, outputTokens },
     documents: tar(contextFiles(facts)).toString('base64'),

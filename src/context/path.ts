@@ -13,19 +13,23 @@ import { isFailed, notesOf, type Rendering, renderRow } from './render.ts';
 export interface PathEntry {
   readonly entry: PiEntry;
   readonly declared: string;
+  /** When the row was written. */
+  readonly writtenAt: string;
 }
 
 export interface Path {
   readonly entries: readonly PathEntry[];
   /** The summary that it starts from. */
   readonly summaryId: string | null;
+  /** Erased rows, those that are left out too. */
+  readonly erasedIds: readonly string[];
 }
 
 interface Piece {
   readonly row: PathRow;
   readonly entry: PiEntry;
-  /** Calls of it that lost their results, or the other way round. */
-  readonly dropped: number;
+  /** It differs because of what is not on the path any more: calls without results, a summary whose first kept message is gone. */
+  readonly lacks: boolean;
 }
 
 /** Ids of the last answer of each stopped turn. */
@@ -84,7 +88,7 @@ function withoutCalls(piece: Piece, ids: ReadonlySet<string>): Piece | null {
   const content = blocksOf(message).filter((block) => !ids.has(callIdOf(block) ?? ''));
   if (content.length === 0) return null;
   const stopReason = content.some((block) => callIdOf(block) !== null) ? message.stopReason : 'stop';
-  return { ...piece, entry: { ...piece.entry, message: { ...message, content, stopReason } }, dropped: ids.size };
+  return { ...piece, entry: { ...piece.entry, message: { ...message, content, stopReason } }, lacks: true };
 }
 
 /** Edits of what is not on the path (any more), or must not be read, say nothing. */
@@ -99,13 +103,16 @@ function anchored(pieces: readonly Piece[]): Piece[] {
   const summary = pieces[at];
   if (!summary || pieces.slice(0, at).some(({ entry }) => entry.id === summary.entry['firstKeptEntryId'])) return [...pieces];
   const first = pieces.slice(0, at).find(({ entry }) => messageOf(entry)?.role !== 'system');
-  const moved = { ...summary, entry: { ...summary.entry, firstKeptEntryId: (first ?? summary).entry.id }, dropped: 1 };
+  const moved = { ...summary, entry: { ...summary.entry, firstKeptEntryId: (first ?? summary).entry.id }, lacks: true };
   return pieces.with(at, moved);
 }
 
-function declaredOf({ row, dropped }: Piece, { notes, cutOff }: Rendering): string {
-  const marks = [row.erased && 'erased', isFailed(row) && 'failed', cutOff.has(row.id) && 'stopped', notes.get(row.id)?.editId];
-  return [...marks.filter(Boolean), ...(dropped > 0 ? [`-${dropped}`] : [])].join(' ');
+/** What explains that this entry may look different from one turn to the next. */
+function declaredOf({ row, lacks }: Piece, { notes, cutOff }: Rendering, leftOut: readonly PathRow[]): string {
+  const edited = row.kind === 'QUESTION' || row.kind === 'DIGEST' ? row.edited_at : null;
+  const gone = lacks ? leftOut.filter((one) => row.kind === 'SUMMARY' || one.turn_id === row.turn_id).map((one) => one.id) : [];
+  const marks = [edited, row.erased && 'erased', isFailed(row) && 'failed', cutOff.has(row.id) && 'stopped', notes.get(row.id)?.editId];
+  return [...marks.filter(Boolean), ...gone].join(' ');
 }
 
 /**
@@ -116,15 +123,20 @@ export function renderPath(rows: readonly PathRow[], timeZone: string): Path {
   const rendering = { timeZone, notes: notesOf(rows), cutOff: cutOffAnswers(rows) };
   const pieces = inSessionOrder(rows).flatMap((row): Piece[] => {
     const entry = renderRow(row, rendering);
-    return entry ? [{ row, entry, dropped: 0 }] : [];
+    return entry ? [{ row, entry, lacks: false }] : [];
   });
   const chain = anchored(withoutIdleEdits(paired(pieces)));
+  const shown = new Set(chain.map(({ row }) => row.id));
+  const erased = rows.filter((row) => row.erased);
+  const leftOut = erased.filter((row) => !shown.has(row.id));
   return {
     entries: chain.map((piece, index) => ({
       entry: { ...piece.entry, parentId: chain[index - 1]?.entry.id ?? null },
-      declared: declaredOf(piece, rendering),
+      declared: declaredOf(piece, rendering, leftOut),
+      writtenAt: piece.row.created_at,
     })),
     summaryId: chain.find(({ entry }) => entry.type === 'compaction')?.entry.id ?? null,
+    erasedIds: erased.map((row) => row.id),
   };
 }
 
