@@ -80,14 +80,20 @@ export async function readPath(db: Executor, runId: RunId, maxBytes: number): Pr
         case when own and kept_in = own_id then kept_seq else 0 end, question_seq, question_seq
       from start
     ), placed as (
+      -- Turn by turn, by index: the planner knows nothing of a span's width and might read whole tables otherwise.
       select s.part, t.question_seq as place, t.status, e.*
-      from span s join mentor_turn t on t.conversation_id = s.conversation_id and t.question_seq between s.from_place and s.to_place
-        join mentor_entry e on e.turn_id = t.id
+      from span s cross join lateral (
+          select t.id, t.question_seq, t.status from mentor_turn t
+          where t.conversation_id = s.conversation_id and t.question_seq between s.from_place and s.to_place order by t.question_seq offset 0
+        ) t cross join lateral (select e.* from mentor_entry e where e.turn_id = t.id offset 0) e
       where (t.question_seq, e.seq) >= (s.from_place, s.from_seq) and (t.question_seq, e.seq) <= (s.to_place, s.to_seq)
       union all
       select s.part, e.seq, null, e.*
-      from span s join mentor_entry e on e.conversation_id = s.conversation_id and e.turn_id is null
-        and e.seq between greatest(s.from_place, s.from_seq) and s.to_place
+      from span s cross join lateral (
+          select e.* from mentor_entry e
+          where e.conversation_id = s.conversation_id and e.turn_id is null and e.seq between greatest(s.from_place, s.from_seq) and s.to_place
+          offset 0
+        ) e
     ), sized as (
       select p.part, p.place, p.seq, p.id, p.turn_id, p.kind, p.surface, case when p.kind in ('QUESTION', 'DIGEST') then p.text end as text,
         p.payload::text as payload, p.created_at, p.erased_at is not null as erased, p.edited_at, p.status,
