@@ -88,7 +88,7 @@ async function assemble({ config, log, opened, hooks }: Parts): Promise<RunningS
   const metrics = createMetrics();
   const gateway = openGateway({ config, log, db, onUsage: metrics.modelUsed });
   const door = new RuntimeDoor();
-  const watch = new PathWatch({ db, log, onBreak: metrics.pathBroken });
+  const watch = new PathWatch({ db, log, clock: systemClock, onBreak: metrics.pathBroken });
   const live = createLive({
     ...{ db, databaseUrl: url, clock: systemClock, log },
     activeConversationIds: () => door.actors?.activeConversationIds() ?? [],

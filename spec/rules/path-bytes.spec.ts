@@ -11,6 +11,7 @@ import { type Database, sql } from '../../db/pool.ts';
 import { buildContext } from '../../src/context/build.ts';
 import { PathWatch } from '../../src/context/path-watch.ts';
 import type { ContextResponse, PiEntry } from '../../src/contract/agent.ts';
+import { systemClock } from '../../src/kernel/clock.ts';
 import type { RunId } from '../../src/kernel/ids.ts';
 import { type Log, type LogFields, silentLog } from '../../src/kernel/log.ts';
 import { createMetrics } from '../../src/ops/index.ts';
@@ -42,7 +43,7 @@ describe('the bytes of a conversation’s paths', function () {
 
   function watchOn(db: Database): PathWatch {
     const log: Log = { ...silentLog, warn: (event, fields = {}) => void warnings.push({ event, fields }) };
-    return new PathWatch({ db, log, onBreak: metrics.pathBroken });
+    return new PathWatch({ db, log, clock: systemClock, afterMs: 0, onBreak: metrics.pathBroken });
   }
 
   beforeEach(async () => {

@@ -6,6 +6,7 @@
 import { replacePrint } from '../../db/context/path-prints.ts';
 import type { ContextFacts } from '../../db/context/read-facts.ts';
 import type { Executor } from '../../db/pool.ts';
+import { type Clock, pause } from '../kernel/clock.ts';
 import { errorKind, type Log } from '../kernel/log.ts';
 import type { Path } from './path.ts';
 import { decodeEntries, encodeEntries, firstBreak, type PathPrint, printOf } from './path-print.ts';
@@ -20,27 +21,42 @@ export interface GivenPath {
   readonly systemPrompt: string;
 }
 
+/** The sandbox has its answer by then, and the model its request. */
+const AFTER_MS = 100;
 /** An entry that was committed a little after its time was taken was not seen by a path that was read between the two. */
 const COMMIT_MAX_MS = 60_000;
 /** Comparisons that wait. One more is left out: the next turn compares with an older path. */
 const WAITING_MAX = 1_000;
 
+export interface PathWatchDeps {
+  readonly db: Executor;
+  readonly log: Log;
+  readonly clock: Clock;
+  readonly onBreak: BreakObserver;
+  /** How long after the path was taken it is looked at, milliseconds. */
+  readonly afterMs?: number;
+}
+
 export class PathWatch {
   readonly #db: Executor;
   readonly #log: Log;
+  readonly #clock: Clock;
   readonly #onBreak: BreakObserver;
+  readonly #afterMs: number;
   readonly #running = new Set<Promise<void>>();
 
-  constructor(deps: { readonly db: Executor; readonly log: Log; readonly onBreak: BreakObserver }) {
+  constructor(deps: PathWatchDeps) {
     this.#db = deps.db;
     this.#log = deps.log;
     this.#onBreak = deps.onBreak;
+    this.#clock = deps.clock;
+    this.#afterMs = deps.afterMs ?? AFTER_MS;
   }
 
   /** Takes a path that is about to be given out; it is looked at when the answer is on its way. */
   note(given: GivenPath): void {
     if (this.#running.size >= WAITING_MAX) return;
-    const looked = new Promise<void>((resolve) => setImmediate(resolve)).then(() => this.#look(given));
+    const looked = pause(this.#clock, this.#afterMs).then(() => this.#look(given));
     const settled = looked
       .catch((error: unknown) => this.#log.warn('path.not_compared', { turnId: given.facts.turnId, error: errorKind(error) }))
       .finally(() => this.#running.delete(settled));

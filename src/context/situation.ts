@@ -18,9 +18,14 @@ function days({ now, timeZone }: ContextFacts): string {
   return `Today is ${day(0)}, yesterday was ${day(-1)}. This week is ${week(-sinceMonday)}, last week was ${week(-sinceMonday - 7)}.`;
 }
 
-/** In quotes on one line, so that words cannot pass for a line of the situation. */
+/** On one line and without brackets: a name cannot pass for a line, or for the end, of the situation. */
+function plain(words: string): string {
+  return words.replaceAll(/[\s\p{Cc}<>]+/gu, ' ').trim();
+}
+
+/** In quotes on one line. */
 function quoted(words: string): string {
-  const line = words.replaceAll(/[\s<>"]+/g, ' ').trim();
+  const line = plain(words.replaceAll('"', ' '));
   const cut = cutText(line, WORDS_MAX).trim();
   return `"${cut}${cut === line ? '' : '…'}"`;
 }
@@ -55,9 +60,9 @@ function aboutOpenThreads({ openThreads, timeZone }: ContextFacts): readonly str
 }
 
 function aboutDeveloper({ displayName, workspaceName, handles }: ContextFacts): string {
-  const known = Object.entries(handles).map(([system, handle]) => `${handle} in ${system}`);
+  const known = Object.entries(handles).map(([system, handle]) => `${plain(handle)} in ${system}`);
   const also = known.length > 0 ? `, known as ${known.join(', ')}` : '';
-  return `The developer is ${displayName}${also}, in the workspace ${workspaceName}.`;
+  return `The developer is ${plain(displayName)}${also}, in the workspace ${plain(workspaceName)}.`;
 }
 
 export function situation(facts: ContextFacts): string {
