@@ -111,4 +111,31 @@ describe('what a provider receives', function () {
     const situation = words(messagesOf(request).at(-1) as WireMessage);
     expect(situation).to.include('This is a thread.').and.include('Messages in the main conversation since this thread began');
   });
+
+  it('after a stop has no half of a call and no empty answer: the next question is answered (E1, E4)', async () => {
+    const [inCall, beforeWords] = [hold(), hold()];
+    const piece = { index: 0, id: 'call_half', type: 'function', function: { name: 'read', arguments: '{"pa' } };
+    const half = JSON.stringify({ id: 'c', object: 'chat.completion.chunk', choices: [{ index: 0, delta: { tool_calls: [piece] } }] });
+    flow = await Flow.open({
+      script: (seen, n) => {
+        if (n === 1) return { steps: [{ text: 'Let me look.' }, { raw: `data: ${half}\n\n` }, { hold: inCall }] };
+        if (n === 2) return { steps: [{ hold: beforeWords }] };
+        return says(`You asked: ${seen.question}`);
+      },
+    });
+    const server = await flow.server();
+    const person = flow.person(server);
+    for (const [question, at] of [['one', inCall] as const, ['two', beforeWords] as const]) {
+      const { turn } = await person.ask(question);
+      await at.arrived;
+      await person.stop(turn.id);
+      at.release();
+    }
+    const { turn } = await person.ask('three');
+    expect((await person.waitForTurn(turn.id)).status).to.equal('DONE');
+    const path = stored(await flow.model.request(3)).filter(({ role }) => role !== 'system');
+    const lines = path.map((message) => `${message.role}: ${words(message).replace(/^\[[^\]]* [^\]]*\]\n/, '')}`);
+    expect(lines).to.deep.equal(['user: one', 'assistant: Let me look.\n\n[stopped by the developer]', 'user: two', 'user: three']);
+    expect(JSON.stringify(path)).to.not.include('call_half');
+  });
 });

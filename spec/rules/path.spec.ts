@@ -69,7 +69,7 @@ describe('the path of a conversation', () => {
     const rows = [question('go', turn), assistant([text('half an'), call('x')], turn, 'aborted')];
     const [, answer] = render(rows);
     expect(answer?.message.stopReason).to.equal('stop');
-    expect(answer?.message.content.map((block) => block.text)).to.deep.equal(['half an', STOPPED_MARKER]);
+    expect(answer?.message.content.map((block) => block.text)).to.deep.equal(['half an', `\n\n${STOPPED_MARKER}`]);
   });
 
   it('marks the last answer of a stopped turn, also one that was finished or that called a tool', () => {
@@ -84,10 +84,10 @@ describe('the path of a conversation', () => {
       render(rows)
         .at(-1)
         ?.message.content.map((block) => block.text),
-    ).to.deep.equal(['last', STOPPED_MARKER]);
+    ).to.deep.equal(['last', `\n\n${STOPPED_MARKER}`]);
     const inTool = render(rows.slice(0, 3));
     expect(inTool.map((entry) => entry.message.role)).to.deep.equal(['user', 'assistant']);
-    expect(inTool[1]?.message.content.map((block) => block.text)).to.deep.equal(['first', STOPPED_MARKER]);
+    expect(inTool[1]?.message.content.map((block) => block.text)).to.deep.equal(['first', `\n\n${STOPPED_MARKER}`]);
   });
 
   it('marks the question of a failed turn', () => {

@@ -49,7 +49,9 @@ function skeleton(entry: PiEntry, message: PiMessage): PiEntry {
 function keepCutOffAnswer(entry: PiEntry, message: PiMessage): PiEntry {
   const { errorMessage: _words, ...rest } = message;
   const words = blocksOf(message).filter((block) => block.type === 'text');
-  return { ...entry, message: { ...rest, content: [...words, textBlock(STOPPED_MARKER)], stopReason: 'stop' } };
+  // Wires put the blocks of an answer together without a space.
+  const mark = words.length > 0 ? `\n\n${STOPPED_MARKER}` : STOPPED_MARKER;
+  return { ...entry, message: { ...rest, content: [...words, textBlock(mark)], stopReason: 'stop' } };
 }
 
 /** The content that a tool result was replaced by; undefined when it was not. */
