@@ -9,7 +9,7 @@ import { noteCall } from '../db/ledger/fence.ts';
 import type { TakenBack } from '../db/ledger/reap.ts';
 import type { EndedTurn } from '../db/ledger/refuse.ts';
 import type { Database } from '../db/pool.ts';
-import type { ContextResponse } from '../src/contract/agent.ts';
+import type { ContextResponse, TurnEndRequest } from '../src/contract/agent.ts';
 import type { Change } from '../src/contract/changes.ts';
 import type { Clock, Timer } from '../src/kernel/clock.ts';
 import { RuntimeFault } from '../src/kernel/faults.ts';
@@ -36,8 +36,11 @@ export interface ActorsDeps {
   readonly changes: ChangeSink;
   readonly partials: PartialSink;
   readonly turns?: TurnObserver;
-  /** Builds what `GET context` answers. null: its turn is gone. The fence is judged by the caller, at the same time. */
-  readonly buildContext: (runId: RunId) => Promise<ContextResponse | null>;
+  /**
+   * Builds what `GET context` answers. null: its turn is gone. `too-long`: the turn fails with it. The fence is judged by the caller, at the
+   * same time.
+   */
+  readonly buildContext: (runId: RunId) => Promise<ContextResponse | 'too-long' | null>;
   readonly sandboxHost: SandboxHost;
   readonly host: { readonly id: HostId; readonly predecessorOf: string | null };
   readonly texts: FailureTexts;
@@ -267,7 +270,10 @@ class Tree implements Actors {
       const [state, context] = await Promise.all([noteCall(this.#deps.db, key(attempt)), this.#deps.buildContext(attempt.runId)]);
       if (!state) return { kind: 'lost' };
       if (state.stop) return { kind: 'stopped', stop: state.stop };
-      return context ? { kind: 'context', context } : { kind: 'lost' };
+      if (context !== 'too-long') return context ? { kind: 'context', context } : { kind: 'lost' };
+      const end: TurnEndRequest = { outcome: 'FAILED', reason: 'ERROR', detail: 'context_overflow', entries: [], lastPartial: null };
+      await this.#askFor(attempt, { type: 'EndTurn', attempt, end });
+      return { kind: 'lost' };
     },
     renewLease: (attempt) => this.#askFor(attempt, { type: 'RenewLease', attempt }),
     publishPartial: (attempt, partial) => this.#askFor(attempt, { type: 'PublishPartial', attempt, partial }),

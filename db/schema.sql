@@ -1,5 +1,14 @@
 -- The schema after every migration. Written by `npm run schema`; change it by a migration, never here.
 
+-- FUNCTION mentor_entry_edited()
+
+CREATE FUNCTION public.mentor_entry_edited() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$ begin
+  new.edited_at := clock_timestamp();
+  return new;
+end $$;
+
 -- FUNCTION mentor_search_words(text)
 
 CREATE FUNCTION public.mentor_search_words(words text) RETURNS text
@@ -385,6 +394,10 @@ CREATE TABLE public.mentor_conversation (
     slack_channel_id text,
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     erasures bigint DEFAULT 0 NOT NULL,
+    request_id text,
+    forked_seq bigint,
+    CONSTRAINT mentor_conversation_request CHECK (((request_id IS NULL) OR (parent_conversation_id IS NOT NULL))),
+    CONSTRAINT mentor_conversation_request_id_check CHECK (((char_length(request_id) >= 1) AND (char_length(request_id) <= 128))),
     CONSTRAINT mentor_conversation_slack CHECK (((parent_conversation_id IS NULL) OR (slack_team_id IS NULL))),
     CONSTRAINT mentor_conversation_thread CHECK (((parent_conversation_id IS NULL) = (parent_entry_id IS NULL)))
 )
@@ -410,6 +423,7 @@ CREATE TABLE public.mentor_entry (
     erased_at timestamp with time zone,
     search_vector tsvector GENERATED ALWAYS AS (to_tsvector('simple'::regconfig, public.mentor_search_words(search_text))) STORED,
     source_entry_ids uuid[],
+    edited_at timestamp with time zone,
     CONSTRAINT mentor_entry_erased CHECK (((erased_at IS NULL) OR ((text IS NULL) AND (search_text IS NULL)))),
     CONSTRAINT mentor_entry_erased_payload CHECK (((erased_at IS NULL) OR (payload IS NULL) OR (kind = ANY (ARRAY['ANSWER'::text, 'TOOL_RESULT'::text])))),
     CONSTRAINT mentor_entry_kind_check CHECK ((kind = ANY (ARRAY['QUESTION'::text, 'ANSWER'::text, 'TOOL_RESULT'::text, 'SYSTEM'::text, 'SUMMARY'::text, 'EDIT'::text, 'DIGEST'::text]))),
@@ -418,6 +432,22 @@ CREATE TABLE public.mentor_entry (
     CONSTRAINT mentor_entry_summary CHECK (((kind = 'SUMMARY'::text) OR ((from_seq IS NULL) AND (to_seq IS NULL)))),
     CONSTRAINT mentor_entry_surface_check CHECK ((surface = ANY (ARRAY['app'::text, 'slack'::text]))),
     CONSTRAINT mentor_entry_vote_check CHECK ((vote = ANY (ARRAY['-1'::integer, 1])))
+);
+
+-- TABLE mentor_path
+
+CREATE TABLE public.mentor_path (
+    turn_id uuid NOT NULL,
+    workspace_id uuid NOT NULL,
+    conversation_id uuid NOT NULL,
+    question_seq bigint NOT NULL,
+    read_at timestamp with time zone NOT NULL,
+    time_zone text NOT NULL,
+    summary_id uuid,
+    system_hash bytea NOT NULL,
+    entries bytea NOT NULL,
+    CONSTRAINT mentor_path_entries_check CHECK (((octet_length(entries) % 32) = 0)),
+    CONSTRAINT mentor_path_system_hash_check CHECK ((octet_length(system_hash) = 8))
 );
 
 -- TABLE sandbox
@@ -538,6 +568,11 @@ ALTER TABLE ONLY public.mentor_conversation
 
 ALTER TABLE ONLY public.mentor_entry
     ADD CONSTRAINT mentor_entry_pkey PRIMARY KEY (id);
+
+-- CONSTRAINT mentor_path mentor_path_pkey
+
+ALTER TABLE ONLY public.mentor_path
+    ADD CONSTRAINT mentor_path_pkey PRIMARY KEY (turn_id);
 
 -- CONSTRAINT mentor_turn mentor_turn_pkey
 
@@ -665,9 +700,13 @@ CREATE INDEX ix_llm_usage_event_turn ON public.llm_usage_event USING btree (turn
 
 CREATE INDEX ix_llm_usage_event_unknown_cost ON public.llm_usage_event USING btree (opened_at) WHERE ((state = 'CLOSED'::text) AND (cost IS NULL));
 
--- INDEX ix_mentor_conversation_parent
+-- INDEX ix_mentor_conversation_threads
 
-CREATE INDEX ix_mentor_conversation_parent ON public.mentor_conversation USING btree (parent_conversation_id) WHERE (parent_conversation_id IS NOT NULL);
+CREATE INDEX ix_mentor_conversation_threads ON public.mentor_conversation USING btree (parent_conversation_id, created_at DESC) WHERE (parent_conversation_id IS NOT NULL);
+
+-- INDEX ix_mentor_entry_outside
+
+CREATE INDEX ix_mentor_entry_outside ON public.mentor_entry USING btree (conversation_id, seq) WHERE (turn_id IS NULL);
 
 -- INDEX ix_mentor_entry_sources
 
@@ -684,6 +723,10 @@ CREATE INDEX ix_mentor_entry_text_search ON public.mentor_entry USING gin (searc
 -- INDEX ix_mentor_entry_turn
 
 CREATE INDEX ix_mentor_entry_turn ON public.mentor_entry USING btree (turn_id);
+
+-- INDEX ix_mentor_path_conversation
+
+CREATE INDEX ix_mentor_path_conversation ON public.mentor_path USING btree (conversation_id, question_seq);
 
 -- INDEX ix_mentor_turn_queued
 
@@ -709,6 +752,10 @@ CREATE UNIQUE INDEX ux_agent_run_leased ON public.agent_run USING btree (convers
 
 CREATE UNIQUE INDEX ux_mentor_conversation_main ON public.mentor_conversation USING btree (workspace_id, account_id) WHERE (parent_conversation_id IS NULL);
 
+-- INDEX ux_mentor_conversation_request
+
+CREATE UNIQUE INDEX ux_mentor_conversation_request ON public.mentor_conversation USING btree (request_id, account_id, workspace_id) WHERE (request_id IS NOT NULL);
+
 -- INDEX ux_mentor_turn_running
 
 CREATE UNIQUE INDEX ux_mentor_turn_running ON public.mentor_turn USING btree (conversation_id) WHERE (status = 'RUNNING'::text);
@@ -716,6 +763,10 @@ CREATE UNIQUE INDEX ux_mentor_turn_running ON public.mentor_turn USING btree (co
 -- INDEX ux_sandbox_live
 
 CREATE UNIQUE INDEX ux_sandbox_live ON public.sandbox USING btree (conversation_id) WHERE (state <> 'ENDED'::text);
+
+-- TRIGGER mentor_entry mentor_entry_edited
+
+CREATE TRIGGER mentor_entry_edited BEFORE UPDATE OF text ON public.mentor_entry FOR EACH ROW WHEN (((new.text IS NOT NULL) AND (new.text IS DISTINCT FROM old.text))) EXECUTE FUNCTION public.mentor_entry_edited();
 
 -- TRIGGER agent_run mentor_turn_run_agrees
 
@@ -803,6 +854,11 @@ ALTER TABLE ONLY public.mentor_entry
 
 ALTER TABLE ONLY public.mentor_entry
     ADD CONSTRAINT mentor_entry_turn_fk FOREIGN KEY (turn_id, workspace_id) REFERENCES public.mentor_turn(id, workspace_id);
+
+-- FK CONSTRAINT mentor_path mentor_path_turn_fk
+
+ALTER TABLE ONLY public.mentor_path
+    ADD CONSTRAINT mentor_path_turn_fk FOREIGN KEY (turn_id, workspace_id) REFERENCES public.mentor_turn(id, workspace_id) ON DELETE CASCADE;
 
 -- FK CONSTRAINT mentor_turn mentor_turn_account_id_fkey
 

@@ -13,7 +13,7 @@ import type { Database } from '../db/pool.ts';
 import type { Isolation } from '../sandbox-runner/isolation/probe.ts';
 import type { Config } from './config.ts';
 import type { OpenedDatabase } from './database.ts';
-import { checkBaseUrl, createGateway, DEMO, type Gateway, Providers } from './gateway/index.ts';
+import { checkBaseUrl, createGateway, DEMO, type Gateway, type GatewayOptions, Providers } from './gateway/index.ts';
 import type { ReadinessPart, SessionFacts } from './http/index.ts';
 import { systemClock } from './kernel/clock.ts';
 import { RuntimeFault } from './kernel/faults.ts';
@@ -80,7 +80,13 @@ export function environmentModel({ provider, turnDeadlineMs: timeoutMs }: Config
   };
 }
 
-export function openGateway({ config, log, opened }: { config: Config; log: Log; opened: OpenedDatabase }): Gateway {
+export function openGateway(parts: {
+  config: Config;
+  log: Log;
+  opened: OpenedDatabase;
+  onUsage: GatewayOptions['onUsage'];
+}): Gateway {
+  const { config, log, opened, onUsage } = parts;
   const { db, host } = opened;
   const bounds = {
     firstByteTimeoutMs: config.modelFirstByteMs,
@@ -91,7 +97,7 @@ export function openGateway({ config, log, opened }: { config: Config; log: Log;
   const shared = { db, log, bounds, clock: systemClock };
   const providers = new Providers({ ...shared, environment, addressRules: { allowPrivate }, secrets: new SecretBox(secretKeys) });
   const callBounds = { ...CALL_BOUNDS, unverifiedMaxMs: config.leaseTtlMs };
-  return createGateway({ ...shared, hostId: host.id, providers, callBounds });
+  return createGateway({ ...shared, hostId: host.id, providers, callBounds, ...(onUsage ? { onUsage } : {}) });
 }
 
 export function modelAdmin({ secretKeys, llmAllowPrivate: allowPrivate }: Config, db: Database): ModelAdmin {

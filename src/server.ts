@@ -8,6 +8,7 @@ import { localMember } from '../db/web/local-member.ts';
 import type { Config } from './config.ts';
 import { buildContext } from './context/build.ts';
 import { searchForRun } from './context/search.ts';
+import { PathWatch } from './context/path-watch.ts';
 import { LIMITS } from './contract/limits.ts';
 import { type OpenedDatabase, openServerDatabase } from './database.ts';
 import type { Gateway } from './gateway/index.ts';
@@ -90,9 +91,10 @@ interface Parts {
 async function assemble({ config, log, opened, hooks, sandboxes }: Parts): Promise<RunningServer> {
   const { db, url } = opened;
   const member = await localMember(db, { displayName: config.accountName, timeZone: config.timeZone });
-  const gateway = openGateway({ config, log, opened });
-  const door = new RuntimeDoor();
   const metrics = createMetrics();
+  const gateway = openGateway({ config, log, opened, onUsage: metrics.modelUsed });
+  const door = new RuntimeDoor();
+  const watch = new PathWatch({ db, log, clock: systemClock, onBreak: metrics.pathBroken });
   const live = createLive({
     ...{ db, databaseUrl: url, redisUrl: config.redisUrl, clock: systemClock, log },
     activeConversationIds: () => door.actors?.activeConversationIds() ?? [],
@@ -122,7 +124,7 @@ async function assemble({ config, log, opened, hooks, sandboxes }: Parts): Promi
       changes: live.changes,
       partials: live.partials,
     },
-    buildContext: (runId) => buildContext(db, runId, { assistantName: config.assistantName }),
+    buildContext: (runId) => buildContext(db, runId, { assistantName: config.assistantName, watch }),
     host: opened.host,
     texts: failureTexts(config.assistantName),
     times: { leaseTtlMs: config.leaseTtlMs, graceMs: LIMITS.stopGraceMs },
@@ -142,7 +144,7 @@ async function assemble({ config, log, opened, hooks, sandboxes }: Parts): Promi
   actors.start();
   const webPort = await web.start(config.bindHost, config.port);
   state.started = true;
-  const whole = { config, log, opened, actors, live, gateway, sandboxHost, listeners: { web, agent, ops }, state };
+  const whole = { config, log, opened, actors, live, gateway, watch, sandboxHost, listeners: { web, agent, ops }, state };
   let stopped: Promise<void> | undefined;
   const databaseGone =
     opened.embedded?.exited.then((how) => (state.draining ? new Promise<string>(() => {}) : how)) ?? new Promise<string>(() => {});
@@ -198,6 +200,7 @@ interface Whole {
   readonly actors: Actors;
   readonly live: Live;
   readonly gateway: Gateway;
+  readonly watch: PathWatch;
   readonly sandboxHost: SandboxHost;
   readonly listeners: { readonly web: HttpListener; readonly agent: HttpListener; readonly ops: HttpListener };
   readonly state: ServerState;
@@ -210,7 +213,7 @@ const LISTENER_GRACE_MS = 3_000;
  * The order matters: nothing new is claimed, then sandboxes hand their runs on while the agent listener still answers, then people's
  * requests end, then the actors, then what they wrote to.
  */
-async function takeApart({ config, log, opened, actors, live, gateway, sandboxHost, listeners, state }: Whole): Promise<void> {
+async function takeApart({ config, log, opened, actors, live, gateway, watch, sandboxHost, listeners, state }: Whole): Promise<void> {
   state.draining = true;
   actors.stopClaiming();
   await sandboxHost.drain(config.shutdownGraceMs);
@@ -220,6 +223,7 @@ async function takeApart({ config, log, opened, actors, live, gateway, sandboxHo
   const answered = await actors.drain(LISTENER_GRACE_MS);
   if (!answered) log.warn('commands were still running at the end of the drain', {});
   await live.stop();
+  await watch.idle();
   await listeners.ops.stop(LISTENER_GRACE_MS);
   await opened.close();
 }

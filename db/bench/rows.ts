@@ -3,7 +3,7 @@
  * so that u is PostgreSQL and the driver and nothing of ours.
  */
 import pg from 'pg';
-import { type AccountId, type ConversationId, uuidv7, type WorkspaceId } from '../../src/kernel/ids.ts';
+import { type AccountId, type ConversationId, type RunId, uuidv7, type WorkspaceId } from '../../src/kernel/ids.ts';
 
 /** What PostgreSQL has counted since it began. */
 export interface Counters {
@@ -79,7 +79,8 @@ export class BenchRows {
   /** A workspace with one account, so that what is filled here is on nobody's page. */
   async owner(): Promise<Owner> {
     const owner = { workspaceId: uuidv7<'workspace'>(), accountId: uuidv7<'account'>() };
-    await this.#client.query("insert into workspace (id, slug, name) values ($1, 'bench', 'Bench')", [owner.workspaceId]);
+    const slug = `bench-${owner.workspaceId}`;
+    await this.#client.query("insert into workspace (id, slug, name) values ($1, $2, 'Bench')", [owner.workspaceId, slug]);
     await this.#client.query("insert into account (id, display_name) values ($1, 'Bench')", [owner.accountId]);
     await this.#client.query('insert into workspace_member (workspace_id, account_id) values ($1, $2)', [
       owner.workspaceId,
@@ -121,6 +122,16 @@ export class BenchRows {
     return { conversationId, firstEntryId: String(first['id']) };
   }
 
+  /**
+   * One more turn, which shortened the conversation before its answer when `summary` is set, and a question that waits, admitted already.
+   * Answers the run of the question.
+   */
+  async asked(owner: Owner, conversationId: ConversationId, { summary }: { readonly summary: boolean }): Promise<RunId> {
+    const runId = uuidv7<'run'>();
+    await this.#client.query(ASKED, [conversationId, owner.workspaceId, owner.accountId, runId, summary]);
+    return runId;
+  }
+
   /** Statistics for the planner, as autovacuum would gather them a minute later. */
   async analyze(): Promise<void> {
     await this.#client.query('analyze');
@@ -131,6 +142,41 @@ export class BenchRows {
     return rows[0] ?? {};
   }
 }
+
+/** The summary keeps its own turn's question and what comes later. */
+const ASKED = `
+  with conversation as (
+    update mentor_conversation set version = version + 2, last_seq = last_seq + 4 where id = $1::uuid returning last_seq - 4 as seq
+  ), ids as materialized (
+    select seq, gen_random_uuid() as done_id, gen_random_uuid() as asked_id, gen_random_uuid() as question_id, gen_random_uuid() as summary_id,
+      gen_random_uuid() as answer_id, gen_random_uuid() as waiting_id from conversation
+  ), entries as (
+    insert into mentor_entry (id, workspace_id, conversation_id, turn_id, seq, kind, surface, text, payload)
+    select question_id, $2::uuid, $1::uuid, done_id, seq + 1, 'QUESTION', 'app', 'Why does it work?', null from ids
+    union all
+    select summary_id, $2::uuid, $1::uuid, done_id, seq + 2, 'SUMMARY', 'app', null, format(
+      '{"type":"compaction","id":"%s","parentId":null,"timestamp":"2026-01-01T00:00:00.000Z","summary":"It was said that it works.","firstKeptEntryId":"%s","tokensBefore":50000}',
+      summary_id, question_id)::json from ids where $5::boolean
+    union all
+    select answer_id, $2::uuid, $1::uuid, done_id, seq + 3, 'ANSWER', 'app', 'Because it is tested.', format(
+      '{"type":"message","id":"%s","parentId":null,"timestamp":"2026-01-01T00:00:00.000Z","message":{"role":"assistant","content":[{"type":"text","text":"Because it is tested."}],"stopReason":"stop","timestamp":1767225600000}}',
+      answer_id)::json from ids
+    union all
+    select waiting_id, $2::uuid, $1::uuid, asked_id, seq + 4, 'QUESTION', 'app', 'And now?', null from ids
+  ), turns as (
+    insert into mentor_turn (id, workspace_id, conversation_id, account_id, question_entry_id, question_seq, request_id, surface, status,
+      attempt, started_at, ended_at, admission)
+    select done_id, $2::uuid, $1::uuid, $3::uuid, question_id, seq + 1, 'done-' || done_id, 'app', 'DONE', 1, clock_timestamp(), clock_timestamp(), null from ids
+    union all
+    select asked_id, $2::uuid, $1::uuid, $3::uuid, waiting_id, seq + 4, 'asked-' || asked_id, 'app', 'QUEUED', 0, null, null, json_build_object(
+      'connectionId', asked_id, 'modelId', asked_id, 'model', 'bench', 'api', 'openai-completions', 'providerModel', 'bench', 'contextTokens', 128000,
+      'outputTokens', 8000, 'deadlineMs', 300000, 'priceKind', 'NO_CHARGE', 'inputPrice', null, 'outputPrice', null, 'cacheReadPrice', null,
+      'cacheWritePrice', null) from ids
+  )
+  insert into agent_run (id, workspace_id, kind, conversation_id, turn_id, state, ended_at)
+  select gen_random_uuid(), $2::uuid, 'TURN', $1::uuid, done_id, 'ENDED', clock_timestamp() from ids
+  union all
+  select $4::uuid, $2::uuid, 'TURN', $1::uuid, asked_id, 'WAITING', null from ids`;
 
 /** Question and turn refer to each other, so both are written by one statement. */
 const FILL = `

@@ -4,7 +4,7 @@
  */
 import { expect } from 'chai';
 import { failureTexts } from '../../actors/index.ts';
-import { readTurnFacts } from '../../db/context/read-path.ts';
+import { readTurnFacts } from '../../db/context/read-facts.ts';
 import { refuseOldest, refuseTurns } from '../../db/ledger/refuse.ts';
 import { sandboxDemand } from '../../db/ledger/sandboxes.ts';
 import { type Database, sql } from '../../db/pool.ts';

@@ -1,15 +1,12 @@
 /**
- * What a model sees of the past: stored rows rendered as a Pi path (seed, "The path"), the prompt, the situation and the documents.
+ * What a model sees of the past: stored rows rendered as a Pi path (seed, "The path"), and the prompt.
  */
 import { expect } from 'chai';
-import type { PathRow, TurnFacts } from '../../db/context/read-path.ts';
-import { contextFiles } from '../../src/context/documents.ts';
-import { buildPath, FAILED_MARKER, questionText, STOPPED_MARKER } from '../../src/context/path.ts';
-import { situation } from '../../src/context/situation.ts';
-import { systemPrompt } from '../../src/context/system-prompt.ts';
-import { tar } from '../../src/context/tar.ts';
-import { messagePrefix, roughDuration } from '../../src/context/times.ts';
-import { type ConversationId, type EntryId, type TurnId, uuidv7 } from '../../src/kernel/ids.ts';
+import type { PathRow } from '../../db/context/read-path.ts';
+import { buildPath } from '../../src/context/path.ts';
+import { ERASED_MARKER, FAILED_MARKER, questionText, STOPPED_MARKER } from '../../src/context/render.ts';
+import { messagePrefix } from '../../src/context/times.ts';
+import { uuidv7 } from '../../src/kernel/ids.ts';
 
 const BERLIN = 'Europe/Berlin';
 const AT = '2026-10-08T07:12:00.000Z';
@@ -24,6 +21,7 @@ function row(kind: PathRow['kind'], more: Partial<PathRow> = {}): PathRow {
     payload: null,
     created_at: AT,
     erased: false,
+    edited_at: null,
     status: 'DONE',
     ...more,
   };
@@ -71,7 +69,7 @@ describe('the path of a conversation', () => {
     const rows = [question('go', turn), assistant([text('half an'), call('x')], turn, 'aborted')];
     const [, answer] = render(rows);
     expect(answer?.message.stopReason).to.equal('stop');
-    expect(answer?.message.content.map((block) => block.text)).to.deep.equal(['half an', STOPPED_MARKER]);
+    expect(answer?.message.content.map((block) => block.text)).to.deep.equal(['half an', `\n\n${STOPPED_MARKER}`]);
   });
 
   it('marks the last answer of a stopped turn, also one that was finished or that called a tool', () => {
@@ -86,10 +84,10 @@ describe('the path of a conversation', () => {
       render(rows)
         .at(-1)
         ?.message.content.map((block) => block.text),
-    ).to.deep.equal(['last', STOPPED_MARKER]);
+    ).to.deep.equal(['last', `\n\n${STOPPED_MARKER}`]);
     const inTool = render(rows.slice(0, 3));
     expect(inTool.map((entry) => entry.message.role)).to.deep.equal(['user', 'assistant']);
-    expect(inTool[1]?.message.content.map((block) => block.text)).to.deep.equal(['first', STOPPED_MARKER]);
+    expect(inTool[1]?.message.content.map((block) => block.text)).to.deep.equal(['first', `\n\n${STOPPED_MARKER}`]);
   });
 
   it('marks the question of a failed turn', () => {
@@ -106,57 +104,97 @@ describe('the path of a conversation', () => {
     expect(path.map((entry) => entry.message.role)).to.deep.equal(['user', 'assistant', 'toolResult', 'assistant']);
   });
 
-  it('keeps the place of an erased question without its words', () => {
-    const [asked] = render([question('', { text: null, erased: true })]);
-    expect(asked?.message.content[0]?.text).to.not.equal('');
-  });
-});
-
-describe('the situation and the documents of a turn', () => {
-  const facts: TurnFacts = {
-    conversationId: uuidv7() as ConversationId,
-    turnId: uuidv7() as TurnId,
-    questionEntryId: uuidv7() as EntryId,
-    surface: 'app',
-    page: { url: 'https://example.test/issue/1', title: 'Issue 1' },
-    now: '2026-10-05T22:30:00.000Z',
-    previousAt: '2026-10-05T19:30:00.000Z',
-    displayName: 'Ada',
-    timeZone: BERLIN,
-    workspaceName: 'Home',
-    workspaceSlug: 'home',
-    admission: null,
-  };
-
-  it('names the day as it is where the developer is, and last week', () => {
-    const said = situation(facts);
-    expect(said)
-      .to.match(/^<situation>\n/)
-      .and.match(/<\/situation>$/);
-    expect(said).to.include('Now: Tue 2026-10-06 00:30 Europe/Berlin.');
-    expect(said).to.include('Today is Tue 2026-10-06, yesterday was Mon 2026-10-05.');
-    expect(said).to.include('This week is Mon 2026-10-05 to Sun 2026-10-11, last week was Mon 2026-09-28 to Sun 2026-10-04.');
-    expect(said).to.include('Time since the last message: 3 hours.').and.include('Ada').and.include('Issue 1');
-    expect(said).to.include('Start with read INDEX.md: it lists what this turn can read.');
+  it('keeps the place and the id of an erased question without its words', () => {
+    const erased = question('', { text: null, erased: true });
+    const [asked] = render([erased]);
+    expect(asked?.id).to.equal(erased.id);
+    expect(asked?.message.content[0]?.text).to.match(/\]\n\[erased\]$/);
   });
 
-  it('counts rough durations in the largest unit', () => {
-    expect([0, 60_000, 3_600_000, 172_800_000].map(roughDuration)).to.deep.equal(['less than a minute', '1 minute', '1 hour', '2 days']);
+  it('keeps of an erased answer and of an erased result only what pairs them: no word, argument or detail', () => {
+    const secret = { erased: true, status: 'DONE' } as const;
+    const rows = [
+      question('go'),
+      assistant(
+        [{ type: 'thinking', thinking: 'a secret' }, text('a secret'), { ...call('a'), arguments: { path: 'a secret' } }],
+        secret,
+        'toolUse',
+      ),
+      message('TOOL_RESULT', { role: 'toolResult', toolCallId: 'a', content: [text('a secret')], details: 'a secret' }, secret),
+      assistant([text('a secret')], secret),
+    ];
+    const path = render(rows);
+    expect(JSON.stringify(path)).to.not.include('secret');
+    expect(path.map((entry) => entry.message.role)).to.deep.equal(['user', 'assistant', 'toolResult', 'assistant']);
+    expect(path[1]?.message.content).to.deep.equal([{ type: 'toolCall', id: 'a', name: 'read', arguments: {} }]);
+    expect(path[3]?.message.content).to.deep.equal([text(ERASED_MARKER)]);
   });
 
-  it('lists each document once in INDEX.md', () => {
-    const files = contextFiles(facts);
-    const index = files[0]?.content ?? '';
-    expect(files.map((file) => file.path)).to.deep.equal(['INDEX.md', 'inputs/context/user.json', 'inputs/context/workspace.json']);
-    for (const { path } of files.slice(1)) expect(index.split(path)).to.have.length(2);
-    expect(JSON.parse(files[1]?.content ?? '')).to.deep.equal({ name: 'Ada', timeZone: BERLIN });
+  it('shows the same of an erased answer whether its row still has its words, only its skeleton, or nothing', () => {
+    const id = uuidv7();
+    const payload = (content: unknown[]) =>
+      JSON.stringify({ type: 'message', id, parentId: null, timestamp: AT, message: { role: 'assistant', content, stopReason: 'stop' } });
+    const whole = row('ANSWER', { id, erased: true, payload: payload([text('a secret'), call('a')]) });
+    const bare = { ...whole, payload: payload([{ ...call('a'), arguments: {} }]) };
+    const asked = question('go');
+    const found = result('a');
+    expect(render([asked, whole, found])).to.deep.equal(render([asked, bare, found]));
+    expect(
+      render([asked, { ...whole, payload: null }, found]).map((entry) => entry.message.role),
+      'no call, no result',
+    ).to.deep.equal(['user']);
   });
 
-  it('packs the same files into the same bytes', () => {
-    expect(tar(contextFiles(facts)).equals(tar(contextFiles(facts)))).to.equal(true);
+  it('takes a call whose result is gone out of its answer, and keeps the words', () => {
+    const lost = { ...result('b'), payload: null, erased: true };
+    const path = render([
+      question('go'),
+      assistant([text('Look.'), call('a'), call('b')], {}, 'toolUse'),
+      result('a'),
+      lost,
+      assistant([text('done')]),
+    ]);
+    expect(path[1]?.message.content.map((block) => block.type)).to.deep.equal(['text', 'toolCall']);
+    const alone = render([question('go'), assistant([text('Look.'), call('b')], {}, 'toolUse'), lost, assistant([text('done')])]);
+    expect(alone[1]?.message).to.deep.include({ content: [text('Look.')], stopReason: 'stop' });
   });
 
-  it('sends at most 15 KiB of instructions', () => {
-    expect(Buffer.byteLength(systemPrompt('Hephaestus'))).to.be.below(15 * 1024);
+  it('pairs calls and results within their own turn, also when a provider uses an id twice', () => {
+    const path = render([
+      question('one'),
+      assistant([call('call_1')]),
+      result('call_1'),
+      question('two'),
+      assistant([text('Look.'), call('call_1')]),
+    ]);
+    expect(path.map((entry) => entry.message.role)).to.deep.equal(['user', 'assistant', 'toolResult', 'user', 'assistant']);
+    expect(path.at(-1)?.message.content).to.deep.equal([text('Look.')]);
+  });
+
+  it('leaves out an answer that broke off, with the results of its calls', () => {
+    const path = render([question('go'), assistant([text('half'), call('a')], {}, 'aborted'), result('a'), question('again')]);
+    expect(path.map((entry) => entry.message.role)).to.deep.equal(['user', 'user']);
+  });
+
+  it('gives out the note instead of the result that it replaces, and the words of an erased one never', () => {
+    const found = result('a');
+    const edit = row('EDIT', {});
+    const note = {
+      ...edit,
+      payload: JSON.stringify({
+        type: 'context_edit',
+        id: edit.id,
+        parentId: null,
+        timestamp: AT,
+        targetId: found.id,
+        replacement: { content: 'read it again' },
+      }),
+    };
+    const rows = [question('go'), assistant([call('a')]), found, assistant([text('done')]), note];
+    expect(render(rows)[2]?.message.content).to.deep.equal([text('read it again')]);
+    expect(render(rows).at(-1)?.type).to.equal('context_edit');
+    const erased = render(rows.map((one) => (one === found ? { ...one, erased: true } : one)));
+    expect(erased[2]?.message.content).to.deep.equal([text(ERASED_MARKER)]);
+    expect(erased.map((entry) => entry.type)).to.not.include('context_edit');
   });
 });

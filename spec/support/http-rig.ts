@@ -24,6 +24,8 @@ export interface RigOptions {
   readonly person?: Person;
   readonly pageFolder?: string;
   readonly bindHost?: string;
+  /** What `GET context` is built by; default: nothing is there. */
+  readonly buildContext?: Parameters<typeof createActors>[0]['buildContext'];
   /** Time of the streams and of what servers tell each other; the actors keep the real one. */
   readonly clock?: Clock;
   /** Carries partial answers instead of NOTIFY. */
@@ -160,7 +162,7 @@ async function openRig(database: { db: Database; url: string }, options: RigOpti
   const sandboxHost = new SpecSandboxHost();
   const actors = createActors({
     ...{ db, clock: systemClock, log: silentLog, changes: live.changes, partials: live.partials, sandboxHost },
-    buildContext: async () => null,
+    buildContext: options.buildContext ?? (async () => null),
     host: { id: hostId, predecessorOf: null },
     texts: failureTexts('Heph'),
     times: TIMES,

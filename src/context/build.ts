@@ -2,37 +2,47 @@
  * Owns: what `GET context` answers: the path, the prompt, the system prompt, the situation, the model and the documents of one attempt.
  * Nothing is cached: each attempt is built from rows. Does not own: the fence (the caller judges it).
  */
-import { readPath, readTurnFacts } from '../../db/context/read-path.ts';
+import { readTurnFacts } from '../../db/context/read-facts.ts';
+import { readPath } from '../../db/context/read-path.ts';
 import type { Database } from '../../db/pool.ts';
 import type { ContextResponse } from '../contract/agent.ts';
+import { LIMITS } from '../contract/limits.ts';
 import type { RunId } from '../kernel/ids.ts';
 import { contextFiles } from './documents.ts';
-import { buildPath, questionText } from './path.ts';
+import { renderPath } from './path.ts';
+import type { PathWatch } from './path-watch.ts';
+import { questionText } from './render.ts';
 import { situation } from './situation.ts';
 import { systemPrompt } from './system-prompt.ts';
 import { tar } from './tar.ts';
 
 export interface ContextOptions {
   readonly assistantName: string;
+  /** Longest path, in bytes of what is stored; default LIMITS.pathMaxBytes. */
+  readonly pathMaxBytes?: number;
+  /** Told of each path; without one, nobody compares. */
+  readonly watch?: PathWatch;
 }
 
-/** null: the run has no turn (any more), or its turn was not admitted. */
-export async function buildContext(db: Database, runId: RunId, options: ContextOptions): Promise<ContextResponse | null> {
-  const [facts, rows] = await Promise.all([readTurnFacts(db, runId), readPath(db, runId)]);
+/** null: the run has no turn (any more), or its turn was not admitted. `too-long`: nothing of it is given out. */
+export async function buildContext(db: Database, runId: RunId, options: ContextOptions): Promise<ContextResponse | 'too-long' | null> {
+  const maxBytes = options.pathMaxBytes ?? LIMITS.pathMaxBytes;
+  const [facts, read] = await Promise.all([readTurnFacts(db, runId), readPath(db, runId, maxBytes)]);
   if (!facts?.admission) return null;
+  if (read.kind === 'too-long') return 'too-long';
   const { model: id, api, contextTokens, outputTokens } = facts.admission;
-  const current = rows.find((row) => row.id === facts.questionEntryId);
+  const current = read.rows.find((row) => row.id === facts.questionEntryId);
   if (!current) return null;
+  const path = renderPath(read.rows, facts.timeZone);
+  const prompt = systemPrompt(options.assistantName);
+  options.watch?.note({ facts, path, systemPrompt: prompt });
   return {
     conversationId: facts.conversationId,
     turnId: facts.turnId,
     questionEntryId: facts.questionEntryId,
-    entries: buildPath(
-      rows.filter((row) => row !== current),
-      facts.timeZone,
-    ),
+    entries: path.entries.flatMap(({ entry }) => (entry.id === current.id ? [] : [entry])),
     prompt: questionText(current, facts.timeZone),
-    systemPrompt: systemPrompt(options.assistantName),
+    systemPrompt: prompt,
     situation: situation(facts),
     model: { id, api, contextTokens, outputTokens },
     documents: tar(contextFiles(facts)).toString('base64'),

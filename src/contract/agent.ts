@@ -48,6 +48,11 @@ export const piEntrySchema = z.looseObject({
 });
 export type PiEntry = z.infer<typeof piEntrySchema>;
 
+/**
+ * What an attempt is told. The question is whole, never cut. What it needs beside the path (question, system prompt, tools, room to answer) is
+ * known to the loop in tokens: a turn that cannot fit its model's window ends FAILED with `context_overflow` before any model call. A path over
+ * `LIMITS.pathMaxBytes` is not given out: the server ends the turn so itself, and the call is answered 409 MENTOR_LEASE_LOST.
+ */
 export const contextResponseSchema = z.object({
   conversationId: idSchema,
   turnId: idSchema,

@@ -12,6 +12,11 @@ export const LIMITS = {
   gatewayBodyMaxBytes: 4 * 1024 * 1024,
   /** A client's own name for a question. */
   requestIdMaxChars: 128,
+  /**
+   * The path of a turn, in bytes of what is stored. Far above a conversation that is shortened in time; a runner takes 96 MiB, documents
+   * included. A longer one fails its turn (`context_overflow`) and is never cut.
+   */
+  pathMaxBytes: 24 * 1024 * 1024,
   /** Entries that one end may carry. */
   entriesPerEndMax: 500,
   /** Entries on one page. */

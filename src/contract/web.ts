@@ -24,6 +24,10 @@ export const postQuestionRequestSchema = z.object({
 });
 export type PostQuestionRequest = z.infer<typeof postQuestionRequestSchema>;
 
+/** `parentEntryId`: a message of the main conversation that the account sees. */
+export const postThreadRequestSchema = z.object({ requestId: requestIdSchema, parentEntryId: idSchema });
+export type PostThreadRequest = z.infer<typeof postThreadRequestSchema>;
+
 export const patchTurnStatusRequestSchema = z.object({ status: z.literal('STOPPED') });
 export const putReadRequestSchema = z.object({ lastReadAt: timeSchema });
 
@@ -92,6 +96,8 @@ export const conversationSchema = z.object({
   id: idSchema,
   parentConversationId: idSchema.nullable(),
   parentEntryId: idSchema.nullable(),
+  /** Of a thread: the first words of its parent; empty when they were erased. The main conversation has none. */
+  title: z.string().optional(),
   latestSeq: z.number().int(),
   lastAnswerAt: timeSchema.nullable(),
   lastReadAt: timeSchema.nullable(),
@@ -116,6 +122,9 @@ export const webSearchHitSchema = z.object({
 /** Best first. `truncated`: there are more than were asked for. */
 export const webSearchResponseSchema = z.object({ hits: z.array(webSearchHitSchema).max(LIMITS.searchHitsMax), truncated: z.boolean() });
 export type WebSearchResponse = z.infer<typeof webSearchResponseSchema>;
+/** Open threads, newest first. */
+export const threadListSchema = z.object({ threads: z.array(conversationSchema) });
+export type ThreadList = z.infer<typeof threadListSchema>;
 
 /** What the page must know about the installation before it can draw itself. */
 export const sessionSchema = z.object({

@@ -4,7 +4,7 @@
  * Does not own: who may call and what (route.ts, policy.ts), how an answer is carried (relay.ts).
  */
 import type { Context } from 'koa';
-import type { CallOutcome } from '../../db/gateway/close-calls.ts';
+import type { CallOutcome, TokenUsage } from '../../db/gateway/close-calls.ts';
 import { type OpenCallResult, openCall } from '../../db/gateway/open-call.ts';
 import type { Executor } from '../../db/pool.ts';
 import type { LlmApi } from '../contract/agent.ts';
@@ -63,6 +63,8 @@ export interface ExchangeDeps {
   readonly closings: ClosingWriter;
   /** Told once per opened call. */
   readonly onEnd: (outcome: CallOutcome) => void;
+  /** Told what a call used, as far as its provider said it. `model`: the provider's name. */
+  readonly onUsage: (model: string, usage: TokenUsage) => void;
 }
 
 /** Makes the call and answers the request, whatever happens. */
@@ -129,6 +131,7 @@ async function answer(deps: ExchangeDeps, openedCall: OpenedCall): Promise<void>
     const { outcome, httpStatus, usage, bytes, error } = ending;
     deps.closings.add({ callId: call.callId, outcome, httpStatus, ...usage });
     deps.onEnd(outcome);
+    deps.onUsage(opened.target.providerModel, usage);
     deps.log.info('model_call', {
       callId: call.callId,
       turnId: opened.turnId,

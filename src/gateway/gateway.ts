@@ -4,7 +4,7 @@
  * Does not own: the listener and its authentication (src/http), which model a turn has (the function turn_admission).
  */
 import type { Middleware } from 'koa';
-import { type CallOutcome, closeUnknownCalls } from '../../db/gateway/close-calls.ts';
+import { type CallOutcome, closeUnknownCalls, type TokenUsage } from '../../db/gateway/close-calls.ts';
 import type { Executor } from '../../db/pool.ts';
 import { type Clock, pause, type Timer } from '../kernel/clock.ts';
 import type { HostId } from '../kernel/ids.ts';
@@ -27,6 +27,8 @@ export interface GatewayOptions {
   readonly log: Log;
   readonly bounds: ModelBounds;
   readonly callBounds: CallBounds;
+  /** Told what each call used, for metrics. */
+  readonly onUsage?: (model: string, usage: TokenUsage) => void;
 }
 
 export interface GatewayStats {
@@ -69,7 +71,7 @@ async function closeUnknown({ db, log }: GatewayOptions, onEnd: (outcome: CallOu
 }
 
 export function createGateway(options: GatewayOptions): Gateway {
-  const { db, hostId, providers, clock, log, bounds, callBounds } = options;
+  const { db, hostId, providers, clock, log, bounds, callBounds, onUsage = () => {} } = options;
   const calls = new CallsInFlight({ db, clock, log, bounds: callBounds });
   const closings = new ClosingWriter({ db, clock, log });
   const ended: Partial<Record<CallOutcome, number>> = {};
@@ -77,7 +79,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     ended[outcome] = (ended[outcome] ?? 0) + 1;
   };
   const breakers = new Breakers({ db, clock, log });
-  const deps = { db, hostId, providers, breakers, clock, log, bounds, calls, closings, onEnd };
+  const deps = { db, hostId, providers, breakers, clock, log, bounds, calls, closings, onEnd, onUsage };
   let sweep: Timer | undefined;
   let draining = false;
   return {

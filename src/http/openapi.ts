@@ -14,10 +14,12 @@ import {
   partSchema,
   patchTurnStatusRequestSchema,
   postQuestionRequestSchema,
+  postThreadRequestSchema,
   putReadRequestSchema,
   putVoteRequestSchema,
   questionResponseSchema,
   sessionSchema,
+  threadListSchema,
   turnSchema,
   webSearchHitSchema,
   webSearchResponseSchema,
@@ -29,6 +31,8 @@ import { FAULT_STATUS } from './fault-status.ts';
 const COMPONENTS: Readonly<Record<string, z.ZodType>> = {
   Session: sessionSchema,
   PostQuestionRequest: postQuestionRequestSchema,
+  PostThreadRequest: postThreadRequestSchema,
+  ThreadList: threadListSchema,
   QuestionResponse: questionResponseSchema,
   Conversation: conversationSchema,
   EntryPage: entryPageSchema,
@@ -54,7 +58,7 @@ interface Operation {
   readonly summary: string;
   readonly body?: z.ZodType;
   readonly query?: z.ZodObject;
-  readonly status: 200 | 202;
+  readonly status: 200 | 201 | 202;
   readonly answer: { readonly description: string; readonly schema: z.ZodType; readonly mediaType?: string };
   /** Codes beside those that every operation has. */
   readonly faults: readonly FaultCode[];
@@ -130,6 +134,19 @@ const OPERATIONS: readonly Operation[] = [
     query: pageQuery,
     answer: { description: 'Entries in ascending seq, and their turns.', schema: entryPageSchema },
     faults: ['BAD_REQUEST', 'CONVERSATION_NOT_FOUND'],
+  },
+  {
+    ...{ method: 'get', path: `${MENTOR}/threads`, operationId: 'getThreads', status: 200 },
+    summary: "The account's open threads, the newest first. Their entries, questions and turns work as those of the main conversation.",
+    answer: { description: 'At most 50 threads.', schema: threadListSchema },
+    faults: [],
+  },
+  {
+    ...{ method: 'post', path: `${MENTOR}/threads`, operationId: 'postThread', status: 201 },
+    summary: 'Begins a thread at a message of the main conversation. The same requestId with the same message gives the same thread again.',
+    body: postThreadRequestSchema,
+    answer: { description: 'The thread.', schema: conversationSchema },
+    faults: [...BODY_FAULTS, 'ENTRY_NOT_FOUND', 'REQUEST_ID_REUSED', 'PERSON_ERASED'],
   },
   {
     ...{ method: 'get', path: `${MENTOR}/turns/{turnId}`, operationId: 'getTurn', status: 200 },

@@ -25,6 +25,14 @@ export interface TurnSample {
   readonly durationMs: number;
 }
 
+/** Tokens of one call; null: the provider did not say. `inputTokens` were in no cache. */
+export interface UsageSample {
+  readonly inputTokens: number | null;
+  readonly outputTokens: number | null;
+  readonly cacheReadTokens: number | null;
+  readonly cacheWriteTokens: number | null;
+}
+
 /** Why an attempt was taken back. */
 export type RecoveryCause = 'lease' | 'sandbox' | 'deadline';
 
@@ -44,11 +52,10 @@ export interface Metrics {
   fencingRejected(): void;
   /** `failed`: the sandbox could not be started, or died before it was given a run. */
   sandboxStart(outcome: 'started' | 'failed'): void;
-  modelTokens(sample: {
-    readonly model: string;
-    readonly kind: 'input' | 'output' | 'cache_read' | 'cache_write';
-    readonly tokens: number;
-  }): void;
+  /** A path did not start as the one before it (rule R13); `system`: only the system prompt is another one. */
+  pathBroken(part: 'path' | 'system'): void;
+  /** What a call of this model used, as far as its provider said it: `cache_read` beside `input` is the hit rate of its cache. */
+  modelUsed(model: string, usage: UsageSample): void;
 }
 
 /** Gauges that prom-client names like counters (promtool refuses them). */
@@ -75,6 +82,10 @@ export function createMetrics(): Metrics {
   const tokens = new Counter({
     ...{ name: 'heph_model_tokens_total', help: 'Tokens of model calls.', labelNames: ['model', 'kind'], registers },
   });
+  const breaks = new Counter({
+    ...{ name: 'heph_path_breaks_total', help: 'Paths that changed without a declared reason.', labelNames: ['part'], registers },
+  });
+  for (const part of ['path', 'system']) breaks.inc({ part }, 0);
   return {
     contentType: registry.contentType,
     metrics: () => registry.metrics(),
@@ -90,7 +101,11 @@ export function createMetrics(): Metrics {
     },
     fencingRejected: () => rejections.inc(),
     sandboxStart: (outcome) => starts.inc({ outcome }),
-    modelTokens: ({ model, kind, tokens: count }) => tokens.inc({ model, kind }, count),
+    pathBroken: (part) => breaks.inc({ part }),
+    modelUsed(model, usage) {
+      const { inputTokens: input, outputTokens: output, cacheReadTokens: cache_read, cacheWriteTokens: cache_write } = usage;
+      for (const [kind, count] of Object.entries({ input, output, cache_read, cache_write })) tokens.inc({ model, kind }, count ?? 0);
+    },
   };
 }
 

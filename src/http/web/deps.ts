@@ -3,7 +3,7 @@
  */
 import type { ChangeSink, Runtime } from '../../../actors/index.ts';
 import type { Database } from '../../../db/pool.ts';
-import type { Turn } from '../../contract/web.ts';
+import type { Conversation, Turn } from '../../contract/web.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import { RuntimeFault } from '../../kernel/faults.ts';
 import type { Authenticator } from '../auth/authenticator.ts';
@@ -23,6 +23,11 @@ export interface WebDeps {
 
 export function withStage(turn: Turn, stages: Stages): Turn {
   return turn.status === 'RUNNING' ? { ...turn, stage: stages.stageOf(turn.id) } : turn;
+}
+
+/** A conversation whose running turns say what they do. */
+export function withStages(conversation: Conversation, stages: Stages): Conversation {
+  return { ...conversation, turns: conversation.turns.map((turn) => withStage(turn, stages)) };
 }
 
 export const NO_CONVERSATION = 'There is no such conversation for this account. Load the page again.';

@@ -13,11 +13,13 @@ import { getEvents } from './get-events.ts';
 import { getOpenApi } from './get-openapi.ts';
 import { getSearch } from './get-search.ts';
 import { getSession } from './get-session.ts';
+import { getThreads } from './get-threads.ts';
 import { getTurn } from './get-turn.ts';
 import { servePage } from './page.ts';
 import { patchTurnStatus } from './patch-turn-status.ts';
 import { postQuestion } from './post-question.ts';
 import { putAiChoice } from './put-ai-choice.ts';
+import { postThread } from './post-thread.ts';
 import { putRead } from './put-read.ts';
 import { putVote } from './put-vote.ts';
 
@@ -38,6 +40,8 @@ export function webRoutes(deps: WebDeps): readonly Route[] {
     postQuestion(deps),
     getConversation(deps),
     getEntries(deps),
+    getThreads(deps),
+    postThread(deps),
     getTurn(deps),
     patchTurnStatus(deps),
     putRead(deps),
