@@ -33,6 +33,9 @@ export const RUNNER = {
   /** Pi tries a failed model call again this often, and waits this long before the first time. */
   modelRetries: 2,
   modelRetryBaseMs: 500,
+  /** What Pi's summary prompts take at most, and a tool result in one: Pi cuts it to 2,000 characters. Tokens. */
+  summaryPromptTokens: 1_024,
+  summaryToolResultTokens: 520,
   /** How long an aborted Pi may take to become idle. After that the process is given up. */
   abortMaxMs: 10_000,
   /** A tool result longer than this is reduced to a note when the end is too large for the server. */

@@ -11,7 +11,7 @@ import { type ContextFolder, stageContextFolder } from './context-folder.ts';
 import { Fate } from './fate.ts';
 import type { GatewayClient, RunClient } from './gateway-client.ts';
 import { keepLease } from './lease.ts';
-import { createModelFetch } from './model-fetch.ts';
+import { createModelFetches } from './model-fetch.ts';
 import { PartialAnswer } from './partial.ts';
 import { openPiSession, type PiSession } from './pi-session.ts';
 import type { Protocol } from './protocol.ts';
@@ -101,13 +101,14 @@ class Attempt {
   }
 
   async #open(context: ContextResponse): Promise<PiSession> {
-    const { client, fate, transport } = this.#options;
+    const { client, fate, transport, protocol, run } = this.#options;
     this.#questionId = context.questionEntryId;
     const folder: ContextFolder = await stageContextFolder(this.#options.workDir, context.documents);
     this.#pi = await openPiSession({
       context,
       tools: createTools({ folder: () => folder, bash: this.#options.bash, setprivPath: this.#options.setprivPath }),
-      fetch: createModelFetch({ transport, fate, headers: () => client.headers() }),
+      fetches: createModelFetches({ transport, fate, headers: () => client.headers() }),
+      log: (level, event, fields) => protocol.log(level, event, { runId: run.id, ...fields }),
       origin: transport.origin,
     });
     return this.#pi;
@@ -122,7 +123,7 @@ class Attempt {
     fate.decided.addEventListener('abort', abort, { once: true });
     try {
       if (fate.decided.aborted) return;
-      const asked = pi.ask(prompt).then(() => 'idle' as const);
+      const asked = this.#converse(pi, prompt).then(() => 'idle' as const);
       const late = aborted(fate.decided)
         .then(() => pause(clock, RUNNER.abortMaxMs))
         .then(() => 'stuck' as const);
@@ -134,6 +135,15 @@ class Attempt {
       fate.decided.removeEventListener('abort', abort);
       reporting.stop();
     }
+  }
+
+  /** Shortens the conversation first where that is due. A conversation that stays too long gets no question. */
+  async #converse(pi: PiSession, prompt: string): Promise<void> {
+    const { fate } = this.#options;
+    const hasRoom = await pi.makeRoom(prompt);
+    if (fate.decided.aborted) return;
+    if (hasRoom) await pi.ask(prompt);
+    else this.#failure = 'context_overflow';
   }
 
   /** Says how the attempt ended; nothing at all when the lease is lost. */

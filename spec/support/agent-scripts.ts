@@ -30,7 +30,7 @@ export const openai = {
     ],
   }),
   finish: (reason: string) => ({ id: 'c', choices: [{ index: 0, delta: {}, finish_reason: reason }] }),
-  usage: () => ({ id: 'c', choices: [], usage: { prompt_tokens: 100, completion_tokens: 10, total_tokens: 110 } }),
+  usage: (total = 110) => ({ id: 'c', choices: [], usage: { prompt_tokens: total - 10, completion_tokens: 10, total_tokens: total } }),
 };
 
 /** A whole OpenAI answer of words, with the usage chunk that has no choices. */
@@ -87,15 +87,18 @@ export function streamResponses(response: ServerResponse, words: readonly string
   response.end();
 }
 
-/** Question and answer of an earlier turn as the ledger gives them; turns count from 1 and follow one another. */
-export function storedTurn(turn: number, answer: string): PiEntry[] {
+/**
+ * Question and answer of an earlier turn as the ledger gives them; turns count from 1 and follow one another. `tokens`: what the provider
+ * counted for the answer and all before it; 0 for one that did not tell.
+ */
+export function storedTurn(turn: number, answer: string, tokens = 2): PiEntry[] {
   const timestamp = new Date(Date.UTC(2026, 9, 8, 7, turn)).toISOString();
   const usage = {
-    input: 1,
-    output: 1,
+    input: tokens,
+    output: 0,
     cacheRead: 0,
     cacheWrite: 0,
-    totalTokens: 2,
+    totalTokens: tokens,
     cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 },
   };
   const question = { role: 'user', content: `Question ${turn}?`, timestamp: turn };

@@ -1,0 +1,303 @@
+/**
+ * Owns: proof that a long conversation is shortened as the seed says (Compaction): real runner, real Pi, real HTTP, a scripted model.
+ * Does not own: the numbers (spec/rules/compaction.spec.ts).
+ */
+import type { ServerResponse } from 'node:http';
+import { expect } from 'chai';
+import type { LlmApi, PiEntry } from '../../src/contract/agent.ts';
+import {
+  openai,
+  openStream,
+  storedTurn,
+  streamAnthropic,
+  streamTool,
+  streamWords,
+  transcriptOf,
+  wordsIn,
+} from '../support/agent-scripts.ts';
+import { type FakeAgentServer, problem, reply, type SeenCall } from '../support/fake-agent-server.ts';
+import { RunnerRig } from '../support/runner-rig.ts';
+
+/** Of the smallest model: the trigger is 24,576 tokens, some 5,461 are kept, a summary has at most 4,096. */
+const TRIGGER = 24_576;
+const WINDOW = 32_768;
+const SUMMARY = '## Goal\nThey talked about practices.';
+const words = (tokens: number): string => 'tale'.repeat(tokens);
+/** Ten tokens. */
+const PROMPT = 'A question with exactly forty characters';
+const ASKED = 10;
+
+const isSummary = (call: SeenCall): boolean => JSON.stringify(call.body).includes('context summarization assistant');
+const compactionOf = (entries: readonly PiEntry[]): PiEntry | undefined => entries.find((entry) => entry.type === 'compaction');
+
+/** A tool call for which the provider counted so many tokens. */
+function toolAt(response: ServerResponse, tokens: number): void {
+  const send = openStream(response);
+  for (const event of [openai.tool('read', { path: 'INDEX.md' }), openai.finish('tool_calls'), openai.usage(tokens)]) send(event);
+  response.end('data: [DONE]\n\n');
+}
+
+describe('a runner shortens long conversations', () => {
+  let rig: RunnerRig;
+  let fake: FakeAgentServer;
+
+  before(async () => {
+    rig = new RunnerRig();
+    fake = (await rig.openRunner()).server;
+  });
+  beforeEach(() => {
+    fake.reset();
+    answerWith((response) => streamWords(response, [SUMMARY]));
+  });
+  after(() => rig.close());
+
+  /** How summaries are answered, and questions. */
+  function answerWith(
+    summary: (response: ServerResponse) => void | Promise<void>,
+    question = (response: ServerResponse) => streamWords(response, ['Here you are.']),
+  ): void {
+    fake.on('model', (call, response) => (isSummary(call) ? summary(response) : question(response)));
+  }
+  const summaries = (): SeenCall[] => fake.named('model').filter(isSummary);
+  const questions = (): SeenCall[] => fake.named('model').filter((call) => !isSummary(call));
+  /** Turns of 3,000 tokens each, a third of them the question's; the provider counted `tokens` for all of it. */
+  const history = (turns: number, tokens: number): PiEntry[] =>
+    Array.from({ length: turns }, (_, index) => {
+      const [question, answer] = storedTurn(index + 1, words(2_000), index + 1 === turns ? tokens : 0) as [PiEntry, PiEntry];
+      return [{ ...question, message: { role: 'user', content: asked(index + 1), timestamp: index + 1 } }, answer];
+    }).flat();
+  const asked = (turn: number): string => `Question ${turn}? ${words(1_000)}`;
+
+  describe('before a question', () => {
+    it('not at the trigger, the question counted, but one token above it', async () => {
+      fake.giveRun({ entries: history(4, TRIGGER - ASKED), prompt: PROMPT });
+      expect((await fake.end()).outcome).to.equal('DONE');
+      expect(summaries()).to.have.length(0);
+      fake.giveRun({ entries: history(4, TRIGGER - ASKED + 1), prompt: PROMPT });
+      expect((await fake.end(2)).outcome).to.equal('DONE');
+      expect(summaries()).to.have.length(1);
+    });
+
+    it('also for what the ledger holds after the last answer, such as the question of a failed turn', async () => {
+      const failed = { type: 'message', id: 'q5', parentId: 'a4', timestamp: '2026-10-08T07:12:00.000Z' };
+      const message = { role: 'user', content: words(2_500), timestamp: 5 };
+      fake.giveRun({ entries: [...history(4, TRIGGER - 2_500), { ...failed, message }], prompt: PROMPT });
+      const end = await fake.end();
+      expect(summaries()).to.have.length(1);
+      expect(end.outcome).to.equal('DONE');
+    });
+
+    it('keeps recent messages, puts the summary before them, and the end carries it', async () => {
+      const { context } = fake.giveRun({ entries: history(8, 30_000), prompt: PROMPT });
+      const end = await fake.end();
+      expect(fake.named('model').map(isSummary)).to.deep.equal([true, false]);
+      const [system, summary, ...rest] = transcriptOf(questions()[0] as SeenCall);
+      expect(system?.text).to.equal(context.systemPrompt);
+      expect(summary?.text).to.include(SUMMARY);
+      expect(rest.map((message) => message.text)).to.deep.equal([
+        asked(7),
+        words(2_000),
+        asked(8),
+        words(2_000),
+        PROMPT,
+        context.situation,
+      ]);
+      expect(compactionOf(end.entries)).to.deep.include({ type: 'compaction', summary: SUMMARY, firstKeptEntryId: 'q7' });
+      expect(wordsIn(end.entries, 'assistant')).to.deep.equal(['Here you are.']);
+    });
+
+    it('shows "Thinking…" while the summary is written', async () => {
+      answerWith(async (response) => {
+        await fake.call('turn/partial');
+        streamWords(response, [SUMMARY]);
+      });
+      fake.giveRun({ entries: history(8, 30_000) });
+      await fake.end();
+      expect(fake.named('turn/partial').map((call) => (call.body as { stage: string }).stage)).to.satisfy((stages: string[]) =>
+        stages.every((stage) => stage === 'Thinking…'),
+      );
+    });
+
+    const wires: readonly (readonly [LlmApi, (response: ServerResponse, words: readonly string[]) => void])[] = [
+      ['openai-completions', streamWords],
+      ['anthropic-messages', streamAnthropic],
+    ];
+    for (const [api, stream] of wires) {
+      it(`asks for the summary without thinking, tools or situation, capped by the reserve (${api})`, async () => {
+        answerWith(
+          (response) => stream(response, [SUMMARY]),
+          (response) => stream(response, ['Here you are.']),
+        );
+        const { context, run } = fake.giveRun({
+          entries: history(8, 30_000),
+          model: { id: 'wordy', api, contextTokens: WINDOW, outputTokens: 16_000 },
+        });
+        const end = await fake.end();
+        const [call] = summaries();
+        const body = call?.body as Record<string, unknown>;
+        expect(body['max_tokens']).to.equal(8_192);
+        expect(body['reasoning_effort'] ?? null).to.equal(null);
+        expect(['disabled', undefined]).to.include((body['thinking'] as { type?: string } | undefined)?.type);
+        expect((body['tools'] as unknown[] | undefined) ?? []).to.deep.equal([]);
+        expect(JSON.stringify(body)).not.to.include(context.situation);
+        expect(call?.headers).to.include({ authorization: 'Bearer the-credential', 'x-agent-run': run.id });
+        expect(end.entries.map((entry) => entry.type))
+          .to.include('compaction')
+          .and.not.to.include('thinking_level_change');
+      });
+    }
+
+    it('in several requests when it is longer than the window, each continuing the one before it', async () => {
+      let written = 0;
+      answerWith((response) => streamWords(response, [`${SUMMARY} Part ${++written}.`]));
+      fake.giveRun({ entries: history(20, 60_000), prompt: PROMPT });
+      const end = await fake.end();
+      const requests = summaries().map((call) => JSON.stringify(call.body));
+      expect(requests.length).to.be.greaterThan(1);
+      for (const request of requests) expect(request.length / 4).to.be.lessThan(WINDOW - 4_096);
+      expect(requests.map((request) => /Part (\d)/.exec(request)?.[1])).to.deep.equal([
+        undefined,
+        ...requests.slice(1).map((_, index) => String(index + 1)),
+      ]);
+      expect(compactionOf(end.entries)?.['summary']).to.include(`Part ${requests.length}.`);
+      expect(end.outcome).to.equal('DONE');
+    });
+
+    it('and again in the next turn when the conversation stayed long', async () => {
+      const entries = history(9, 30_000);
+      const earlier = {
+        type: 'compaction',
+        id: 'c',
+        parentId: 'a9',
+        timestamp: '2026-10-08T08:00:00.000Z',
+        summary: 'What was before.',
+        firstKeptEntryId: 'q1',
+        tokensBefore: 40_000,
+      };
+      fake.giveRun({ entries: [...entries, earlier], prompt: PROMPT });
+      const end = await fake.end();
+      expect(JSON.stringify(summaries()[0]?.body)).to.include('What was before.');
+      expect(compactionOf(end.entries)?.['firstKeptEntryId']).to.equal('q8');
+    });
+
+    it('with a second request for the question of a turn of which only the answer is kept, and refuses an empty one there, too', async () => {
+      const split = [...history(7, 0), ...storedTurn(8, words(6_000), 30_000)];
+      fake.giveRun({ entries: split });
+      expect(compactionOf((await fake.end()).entries)).to.deep.include({ firstKeptEntryId: 'a8' });
+      expect(summaries()).to.have.length(2);
+      fake.reset();
+      answerWith((response) => streamWords(response, [summaries().length === 1 ? SUMMARY : '']));
+      fake.giveRun({ entries: split });
+      const end = await fake.end();
+      expect([end.outcome, compactionOf(end.entries)]).to.deep.equal(['DONE', undefined]);
+    });
+  });
+
+  describe('a summary that cannot be written', () => {
+    const failures: readonly (readonly [string, number, (response: ServerResponse) => void])[] = [
+      ['because the provider refuses it', 1, (response) => reply(response, 400, { error: { message: 'no' } })],
+      ['because it is empty', 1, (response) => streamWords(response, [' \n'])],
+      ['because the provider falls silent', 1, (response) => problem(response, 504, { code: 'UPSTREAM_STALLED' })],
+      [
+        'because it is cut off',
+        1,
+        (response) => {
+          const send = openStream(response);
+          send(openai.words('## Goal: half of'));
+          send(openai.finish('length'));
+          response.end('data: [DONE]\n\n');
+        },
+      ],
+      ['although it was tried again', 3, (response) => reply(response, 503, { error: { message: 'overloaded' } })],
+    ];
+    for (const [why, calls, fail] of failures) {
+      it(`${why} leaves the history whole, and the question is answered`, async () => {
+        answerWith(fail);
+        fake.giveRun({ entries: history(8, 30_000), prompt: PROMPT });
+        const end = await fake.end();
+        expect([end.outcome, ...wordsIn(end.entries, 'assistant')]).to.deep.equal(['DONE', 'Here you are.']);
+        expect(compactionOf(end.entries)).to.equal(undefined);
+        expect(summaries()).to.have.length(calls);
+        expect(transcriptOf(questions()[0] as SeenCall)[1]?.text).to.equal(asked(1));
+      });
+    }
+
+    it('fails the turn before any call for the answer when the conversation does not fit the window', async () => {
+      answerWith((response) => reply(response, 400, { error: { message: 'no' } }));
+      fake.giveRun({ entries: history(8, WINDOW), prompt: PROMPT });
+      expect(await fake.end()).to.deep.include({ outcome: 'FAILED', reason: 'ERROR', detail: 'context_overflow', entries: [] });
+      expect(questions()).to.have.length(0);
+    });
+  });
+
+  it('that stay too long after their summary fail before any call for the answer, and the summary is kept', async () => {
+    const long = [...history(2, 0), ...storedTurn(3, words(29_000), 36_000)];
+    fake.giveRun({ entries: long, prompt: PROMPT });
+    const end = await fake.end();
+    expect([end.outcome, end.detail, questions().length]).to.deep.equal(['FAILED', 'context_overflow', 0]);
+    expect(compactionOf(end.entries)?.['summary']).to.include(SUMMARY);
+  });
+
+  it('keeps the summary of a turn that fails after it', async () => {
+    answerWith(
+      (response) => streamWords(response, [SUMMARY]),
+      (response) => reply(response, 400, { error: { message: 'no' } }),
+    );
+    fake.giveRun({ entries: history(8, 30_000) });
+    const end = await fake.end();
+    expect([end.outcome, end.detail]).to.deep.equal(['FAILED', 'model_error']);
+    expect(compactionOf(end.entries)).to.deep.include({ summary: SUMMARY, firstKeptEntryId: 'q7' });
+  });
+
+  it('leaves the conversation alone during a turn, however much a tool brought in', async () => {
+    answerWith(
+      (response) => streamWords(response, [SUMMARY]),
+      (response) => (questions().length === 1 ? toolAt(response, TRIGGER + 1_000) : streamWords(response, ['Read.'])),
+    );
+    fake.giveRun({ entries: history(4, 1_000) });
+    expect((await fake.end()).outcome).to.equal('DONE');
+    expect(summaries()).to.have.length(0);
+  });
+
+  it('shortens once and asks again when the provider finds the request too large, also by its status alone', async () => {
+    answerWith(
+      (response) => streamWords(response, [SUMMARY]),
+      (response) =>
+        questions().length === 1 ? reply(response, 413, { error: { message: 'no' } }) : streamWords(response, ['Shorter now.']),
+    );
+    fake.giveRun({ entries: history(4, 1_000) });
+    const end = await fake.end();
+    expect([end.outcome, ...wordsIn(end.entries, 'assistant')]).to.deep.equal(['DONE', 'Shorter now.']);
+    expect(fake.named('model').map(isSummary)).to.deep.equal([false, true, false]);
+    expect(compactionOf(end.entries)).to.deep.include({ summary: SUMMARY });
+  });
+
+  it('gives up when the provider finds the shortened conversation too long, too', async () => {
+    answerWith(
+      (response) => streamWords(response, [SUMMARY]),
+      (response) => reply(response, 413, { error: { message: 'no' } }),
+    );
+    fake.giveRun({ entries: history(4, 1_000) });
+    const end = await fake.end();
+    expect([end.outcome, end.detail, fake.named('model').length]).to.deep.equal(['FAILED', 'context_overflow', 3]);
+  });
+
+  it('counts the summary among the 40 model calls of a turn', async () => {
+    answerWith(
+      (response) => streamWords(response, [SUMMARY]),
+      (response) => streamTool(response, 'read', { path: 'INDEX.md' }),
+    );
+    fake.giveRun({ entries: history(8, 30_000) });
+    expect((await fake.end()).detail).to.equal('call_limit');
+    expect([summaries().length, questions().length]).to.deep.equal([1, 39]);
+  });
+
+  it('a stop reaches a summary that is being written, and nothing of it is stored', async () => {
+    answerWith((response) => openStream(response)(openai.words('## Goal: half of')));
+    fake.on('turn/partial', (_call, response) => reply(response, 200, summaries().length > 0 ? { stop: 'developer' } : {}));
+    fake.giveRun({ entries: history(8, 30_000) });
+    const end = await fake.end();
+    expect([end.outcome, end.entries.length, questions().length]).to.deep.equal(['STOPPED', 0, 0]);
+    expect(await fake.until(() => summaries()[0]?.aborted || undefined), 'the call is closed').to.equal(true);
+  });
+});
