@@ -45,6 +45,12 @@ function derive(entry: PiEntry): Pick<NewEntry, 'kind' | 'text'> | null {
   return null;
 }
 
+/** The first entry that a summary keeps; null when it names none. */
+function firstKeptId(entry: PiEntry): EntryId | null {
+  const id = entry['firstKeptEntryId'];
+  return isUuid(id) ? (id as EntryId) : null;
+}
+
 /** `failed`: only summaries are kept. */
 export function deriveEntries(entries: readonly PiEntry[], failed: boolean): DerivedEntries {
   const derived: NewEntry[] = [];
@@ -55,7 +61,8 @@ export function deriveEntries(entries: readonly PiEntry[], failed: boolean): Der
     if (!isUuid(entry.id)) return { kind: 'refused', why: 'an entry id is not a uuid' };
     if (seen.has(entry.id)) return { kind: 'refused', why: 'two entries have the same id' };
     seen.add(entry.id);
-    derived.push({ ...shape, id: entry.id as EntryId, payload: JSON.stringify(entry) });
+    const kept = shape.kind === 'SUMMARY' ? { firstKeptId: firstKeptId(entry) } : {};
+    derived.push({ ...shape, ...kept, id: entry.id as EntryId, payload: JSON.stringify(entry) });
   }
   return { kind: 'entries', entries: derived };
 }

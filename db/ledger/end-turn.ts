@@ -15,6 +15,8 @@ export interface NewEntry {
   readonly text: string | null;
   /** Pi's entry as JSON text, stored byte for byte. */
   readonly payload: string;
+  /** Only of a summary: the first entry that it keeps. What it covers ends before that. */
+  readonly firstKeptId?: EntryId | null;
 }
 
 export interface EndParams extends AttemptKey {
@@ -53,16 +55,17 @@ const endRow = z.object({
 });
 
 export async function endTurn(db: Executor, p: EndParams): Promise<EndResult> {
-  const list = <K extends keyof NewEntry>(key: K) => p.entries.map((entry) => entry[key]);
+  const list = <K extends keyof NewEntry>(key: K) => p.entries.map((entry) => entry[key] ?? null);
   const row = await db.maybeOne(sql.prepared('ledger_end_turn', endRow)`
     with claim as materialized (
-      select r.id, r.turn_id, t.account_id, t.surface, t.status from agent_run r join mentor_turn t on t.id = r.turn_id
+      select r.id, r.turn_id, t.account_id, t.surface, t.status, t.question_seq from agent_run r join mentor_turn t on t.id = r.turn_id
       where r.id = ${p.runId}::uuid and r.epoch = ${p.epoch}::int and r.sandbox_id = ${p.sandboxId}::uuid and r.state = 'LEASED'
     ), fence as materialized (
       select a.id, a.erasure_requested_at is null as may_write from account a join claim on claim.account_id = a.id for share of a
     ), given as materialized (
       select g.* from fence, unnest(${sql.array(list('id'), 'uuid')}, ${sql.array(list('kind'), 'text')}, ${sql.array(list('text'), 'text')},
-        ${sql.array(list('payload'), 'text')}) with ordinality as g(id, kind, text, payload, nth)
+        ${sql.array(list('payload'), 'text')}, ${sql.array(list('firstKeptId'), 'uuid')})
+        with ordinality as g(id, kind, text, payload, first_kept_id, nth)
       where fence.may_write
     ), conv as (
       update mentor_conversation c set version = c.version + 1, last_seq = c.last_seq + (select count(*) from given),
@@ -70,7 +73,7 @@ export async function endTurn(db: Executor, p: EndParams): Promise<EndResult> {
           else c.last_answer_at end
       from claim, fence
       where c.id = ${p.conversationId}::uuid and c.version = ${p.version}::bigint
-      returning c.id, c.workspace_id, c.version, c.last_seq
+      returning c.id, c.workspace_id, c.parent_conversation_id, c.version, c.last_seq, c.last_seq - (select count(*) from given) as seq_before
     ), turn as (
       update mentor_turn t set
         status = case when t.status = 'STOPPED' then 'STOPPED' else ${p.status}::text end,
@@ -87,11 +90,27 @@ export async function endTurn(db: Executor, p: EndParams): Promise<EndResult> {
       returning r.id
     ), freed as (
       update turn_slot s set run_id = null from run where s.run_id = run.id
+    ), kept as (
+      -- Where the first entry stands that a summary keeps: in the ledger at (turn_seq, seq), or the nth of this end. One that keeps nothing
+      -- that is known here keeps what comes after itself. No row: a thread's summary that keeps entries of its parent covers none of its own.
+      select g.id, coalesce(kt.question_seq, k.seq, claim.question_seq) as turn_seq, coalesce(k.seq, conv.seq_before + 1) as seq,
+        case when k.id is null then coalesce(own.nth, g.nth) else 1 end as nth
+      from given g cross join conv cross join claim left join given own on own.id = g.first_kept_id
+        left join mentor_entry k on k.id = g.first_kept_id and k.conversation_id = conv.id left join mentor_turn kt on kt.id = k.turn_id
+      where g.kind = 'SUMMARY'
+        and not exists (select 1 from mentor_entry up where up.id = g.first_kept_id and up.conversation_id = conv.parent_conversation_id)
+    ), cover as (
+      -- The last entry before it, in path order; coverage starts at the first entry of the conversation.
+      select kept.id, case when kept.nth > 1 then conv.seq_before + kept.nth - 1 else
+        (select e.seq from mentor_entry e left join mentor_turn t on t.id = e.turn_id
+         where e.conversation_id = conv.id and (coalesce(t.question_seq, e.seq), e.seq) < (kept.turn_seq, kept.seq)
+         order by coalesce(t.question_seq, e.seq) desc, e.seq desc limit 1) end as to_seq
+      from kept, conv
     ), entry as (
-      insert into mentor_entry (id, workspace_id, conversation_id, turn_id, seq, kind, surface, text, payload, search_text)
-      select g.id, conv.workspace_id, conv.id, turn.id, conv.last_seq - (select count(*) from given) + g.nth, g.kind, claim.surface,
-        g.text, g.payload::json, case when g.kind = 'ANSWER' then g.text end
-      from given g, conv, turn, claim
+      insert into mentor_entry (id, workspace_id, conversation_id, turn_id, seq, kind, surface, text, payload, search_text, from_seq, to_seq)
+      select g.id, conv.workspace_id, conv.id, turn.id, conv.seq_before + g.nth, g.kind, claim.surface,
+        g.text, g.payload::json, case when g.kind = 'ANSWER' then g.text end, case when cover.to_seq is not null then 1 end, cover.to_seq
+      from given g cross join conv cross join turn cross join claim left join cover on cover.id = g.id
       returning id, kind, text, seq
     )
     select conv.version, turn.id as turn_id, turn.status, turn.surface, turn.queue_wait_ms, turn.duration_ms,
