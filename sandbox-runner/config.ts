@@ -38,6 +38,8 @@ export const RUNNER = {
   summaryToolResultTokens: 520,
   /** How long an aborted Pi may take to become idle. After that the process is given up. */
   abortMaxMs: 10_000,
+  /** Code points of a path or a command in the note that replaces a tool result. */
+  noteSubjectMaxChars: 200,
   /** A tool result longer than this is reduced to a note when the end is too large for the server. */
   toolResultKeptChars: 1_000,
   /** Limits of the context folder. */

@@ -21,13 +21,17 @@ import {
 } from './pi.ts';
 import { describeModel } from './pi-model.ts';
 import type { Protocol } from './protocol.ts';
+import { noteOlderResults } from './read-notes.ts';
 import { Shortener } from './shorten.ts';
 
 /** Pi looks for its own files here and finds none. */
 const NOWHERE = '/nonexistent/pi';
 
 export interface PiSessionOptions {
-  readonly context: Pick<ContextResponse, 'conversationId' | 'questionEntryId' | 'entries' | 'systemPrompt' | 'situation' | 'model'>;
+  readonly context: Pick<
+    ContextResponse,
+    'conversationId' | 'questionEntryId' | 'entries' | 'systemPrompt' | 'situation' | 'model' | 'timeZone'
+  >;
   readonly tools: readonly ToolDefinition[];
   readonly fetches: ModelFetches;
   readonly log: Protocol['log'];
@@ -43,6 +47,8 @@ export interface PiSession {
   makeRoom(prompt: string): Promise<boolean>;
   /** Runs the turn. Resolves when Pi is idle, also after a model error or an abort. */
   ask(prompt: string): Promise<void>;
+  /** Replaces the results of older turns by notes; call it when Pi is idle and the turn is going to be stored. */
+  settle(): void;
   close(): void;
 }
 
@@ -78,6 +84,7 @@ export async function openPiSession(options: PiSessionOptions): Promise<PiSessio
     entries,
     makeRoom: (prompt) => shortener.makeRoom(prompt),
     ask: (prompt) => session.prompt(prompt, { expandPromptTemplates: false }),
+    settle: () => noteOlderResults(manager, new Set(entries.map((entry) => entry.id)), context.timeZone),
     close: () => session.dispose(),
   };
 }

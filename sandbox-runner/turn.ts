@@ -15,8 +15,9 @@ import { createModelFetches } from './model-fetch.ts';
 import { PartialAnswer } from './partial.ts';
 import { openPiSession, type PiSession } from './pi-session.ts';
 import type { Protocol } from './protocol.ts';
+import { withNotedResults } from './read-notes.ts';
 import { createTools } from './tools/index.ts';
-import { cutOffEntries, finishedEntries, judge, withReducedResults } from './transcript.ts';
+import { cutOffEntries, finishedEntries, judge } from './transcript.ts';
 import type { Transport } from './transport.ts';
 import { Watcher } from './watcher.ts';
 
@@ -69,6 +70,7 @@ class Attempt {
   #pi: PiSession | null = null;
   #watcher: Watcher | null = null;
   #questionId = '';
+  #timeZone = 'UTC';
   /** Set when the attempt failed before Pi could judge it. */
   #failure: FailureDetail | null = null;
 
@@ -103,6 +105,7 @@ class Attempt {
   async #open(context: ContextResponse): Promise<PiSession> {
     const { client, fate, transport, protocol, run } = this.#options;
     this.#questionId = context.questionEntryId;
+    this.#timeZone = context.timeZone;
     const folder: ContextFolder = await stageContextFolder(this.#options.workDir, context.documents);
     this.#pi = await openPiSession({
       context,
@@ -163,17 +166,20 @@ class Attempt {
   }
 
   #compose(): TurnEndRequest {
+    const judgement = this.#judge();
+    // A Pi that is still busy may append at any moment, so its path is left alone.
+    if (judgement.outcome !== 'FAILED' && this.outcome === 'usable') this.#pi?.settle();
+    const carried = this.#options.fate.verdict?.kind === 'stopped' ? cutOffEntries : finishedEntries;
+    return { ...judgement, entries: carried(this.#pi?.entries ?? [], this.#questionId), lastPartial: this.#partial.last() };
+  }
+
+  #judge(): Pick<TurnEndRequest, 'outcome' | 'reason' | 'detail'> {
     const { verdict } = this.#options.fate;
-    const entries = this.#pi?.entries ?? [];
-    const lastPartial = this.#partial.last();
-    if (verdict?.kind === 'stopped') {
-      const answer = { entries: cutOffEntries(entries, this.#questionId), lastPartial };
-      return verdict.stop === 'developer' ? { outcome: 'STOPPED', ...answer } : { outcome: 'FAILED', reason: 'DEADLINE', ...answer };
-    }
-    const sent = { entries: finishedEntries(entries, this.#questionId), lastPartial };
-    if (verdict?.kind === 'failed') return { outcome: 'FAILED', reason: verdict.reason, detail: verdict.detail, ...sent };
-    if (this.#failure !== null) return { outcome: 'FAILED', reason: 'ERROR', detail: this.#failure, ...sent };
-    return { ...judge(entries, this.#watcher?.overflowed ?? false), ...sent };
+    if (verdict?.kind === 'stopped')
+      return verdict.stop === 'developer' ? { outcome: 'STOPPED' } : { outcome: 'FAILED', reason: 'DEADLINE' };
+    if (verdict?.kind === 'failed') return { outcome: 'FAILED', reason: verdict.reason, detail: verdict.detail };
+    if (this.#failure !== null) return { outcome: 'FAILED', reason: 'ERROR', detail: this.#failure };
+    return judge(this.#pi?.entries ?? [], this.#watcher?.overflowed ?? false);
   }
 
   /** Sends the end; one that the server cannot take is sent smaller, then as a failure without entries. */
@@ -182,7 +188,7 @@ class Attempt {
     let sent = end;
     let result = await client.endTurn(sent);
     if (isRefused(result, 413)) {
-      sent = { ...end, entries: withReducedResults(end.entries) };
+      sent = { ...end, entries: withNotedResults(end.entries, this.#timeZone) };
       result = await client.endTurn(sent);
     }
     if (isRefused(result, 413) || isRefused(result, 400)) {

@@ -236,7 +236,9 @@ describe('a runner ends turns', () => {
       fake.giveRun({ documents });
       const [whole, reduced, failure] = [await fake.end(1), await fake.end(2), await fake.end(3)];
       expect(wordsIn(whole.entries, 'toolResult')[0]).to.have.length(5_000);
-      expect(wordsIn(reduced.entries, 'toolResult')[0]).to.match(/^\[Result of read removed .* 5000 characters/);
+      expect(wordsIn(reduced.entries, 'toolResult')[0]).to.match(
+        /^\[Result of read INDEX\.md from \w{3} [\d-]+ [\d:]+ \+0[12]:00 was removed\. Read it again if you need it\.\]$/,
+      );
       expect(wordsIn(reduced.entries, 'assistant')).to.deep.equal(wordsIn(whole.entries, 'assistant'));
       expect(failure).to.deep.include({ outcome: 'FAILED', detail: 'end_too_large', entries: [] });
     });

@@ -119,6 +119,33 @@ export function storedTurn(turn: number, answer: string, tokens = 2): PiEntry[] 
   ];
 }
 
+export interface StoredCall {
+  readonly name: string;
+  readonly args: object;
+  readonly result: string;
+}
+
+/** An earlier turn in which the model called tools before it answered. Its results have the ids `r{turn}.{n}`, n from 1. */
+export function storedToolTurn(turn: number, calls: readonly StoredCall[]): PiEntry[] {
+  const [question, answer] = storedTurn(turn, 'Seen.') as [PiEntry, PiEntry];
+  const { timestamp } = question;
+  const callId = (n: number): string => `call-${turn}-${n + 1}`;
+  const content = calls.map(({ name, args }, n) => ({ type: 'toolCall', id: callId(n), name, arguments: args }));
+  const called = { ...(answer['message'] as object), content, stopReason: 'toolUse' };
+  const results = calls.map(({ name, result }, n) => {
+    const message = {
+      role: 'toolResult',
+      toolCallId: callId(n),
+      toolName: name,
+      content: [{ type: 'text', text: result }],
+      isError: false,
+    };
+    return { type: 'message', id: `r${turn}.${n + 1}`, timestamp, message: { ...message, timestamp: turn } };
+  });
+  const all = [question, { type: 'message', id: `c${turn}`, timestamp, message: called }, ...results, answer];
+  return all.map((entry, index) => ({ ...entry, parentId: all[index - 1]?.id ?? question.parentId }));
+}
+
 /** What the model was told, in order: role and words of each message of a request in either format. */
 export function transcriptOf(call: { readonly body: unknown }): { readonly role: string; readonly text: string }[] {
   const { messages } = call.body as { messages: { role: string; content: unknown }[] };

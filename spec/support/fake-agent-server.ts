@@ -185,6 +185,7 @@ export function exampleContext(changes: Partial<ContextResponse>): ContextRespon
     systemPrompt: 'You are Hephaestus.',
     situation: 'The time now: 09:12.',
     model: { id: 'everyday', api: 'openai-completions', contextTokens: CONTEXT_TOKENS, outputTokens: OUTPUT_TOKENS },
+    timeZone: 'Europe/Berlin',
     documents: '',
     ...changes,
   };

@@ -35,6 +35,7 @@ export async function buildContext(db: Database, runId: RunId, options: ContextO
     systemPrompt: systemPrompt(options.assistantName),
     situation: situation(facts),
     model: { id, api, contextTokens, outputTokens },
+    timeZone: facts.timeZone,
     documents: tar(contextFiles(facts)).toString('base64'),
   };
 }

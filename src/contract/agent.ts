@@ -60,6 +60,8 @@ export const contextResponseSchema = z.object({
   /** Added as the last message of each model request and never stored. */
   situation: z.string(),
   model: agentModelSchema,
+  /** IANA name of the account's zone: times that the loop writes for the model. A server of an older release does not say. */
+  timeZone: z.string().default('UTC'),
   /** A tar archive of the fixed documents, Base64. */
   documents: z.string(),
 });
