@@ -4,6 +4,7 @@
  * This is the only reader of argv and of the environment in the runner.
  */
 import { parseArgs } from 'node:util';
+import { LIMITS } from '../src/contract/limits.ts';
 
 /** Pi's working directory on the wire. A constant, so that the system entry and the tool texts are the same on each machine. */
 export const WORKSPACE_DIR = '/workspace/work';
@@ -46,6 +47,16 @@ export const RUNNER = {
   folderMaxFiles: 2_000,
   folderMaxBytes: 32 * 1024 * 1024,
   pathMaxChars: 512,
+  pathMaxSegments: 64,
+  /** Limits of one loaded repository: its archive, its files and folders, and what one entry may say about the next. */
+  loadMaxBytes: 1024 * 1024 * 1024,
+  loadMaxFiles: 50_000,
+  tarExtensionMaxBytes: 16 * 1024,
+  /** Files of a load that are written at the same time, and the piece in which one is copied. */
+  loadWriters: 8,
+  copyChunkBytes: 64 * 1024,
+  /** An item document in JSON: each byte can need six. */
+  documentReplyMaxBytes: 6 * LIMITS.documentMaxBytes + 4 * 1024,
   /** Standard input: one line. */
   lineMaxChars: 64 * 1024,
   /** What one command may print before it is killed, and how much of its tail is looked at. */

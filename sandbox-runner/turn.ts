@@ -4,6 +4,7 @@
  * Rules: R5 nothing leaves after the lease is lost; R7 the end carries all entries of the attempt or none.
  */
 import type { AgentRun, ContextResponse, FailureDetail, TurnEndRequest } from '../src/contract/agent.ts';
+import { LIMITS } from '../src/contract/limits.ts';
 import { type Clock, pause } from '../src/kernel/clock.ts';
 import { errorKind } from '../src/kernel/log.ts';
 import { RUNNER } from './config.ts';
@@ -16,6 +17,7 @@ import { PartialAnswer } from './partial.ts';
 import { openPiSession, type PiSession } from './pi-session.ts';
 import type { Protocol } from './protocol.ts';
 import { withNotedResults } from './read-notes.ts';
+import { answered } from './tools/ask-server.ts';
 import { createTools } from './tools/index.ts';
 import { cutOffEntries, finishedEntries, judge } from './transcript.ts';
 import type { Transport } from './transport.ts';
@@ -106,15 +108,23 @@ class Attempt {
     const { client, fate, transport, protocol, run } = this.#options;
     this.#questionId = context.questionEntryId;
     this.#timeZone = context.timeZone;
-    const folder: ContextFolder = await stageContextFolder(this.#options.workDir, context.documents);
+    const folder: ContextFolder = await stageContextFolder(this.#options.workDir, context.documents, (path) => this.#fetchDocument(path));
     this.#pi = await openPiSession({
       context,
-      tools: createTools({ folder: () => folder, bash: this.#options.bash, setprivPath: this.#options.setprivPath }),
+      tools: createTools({ ...this.#options, folder: () => folder, conversationId: () => context.conversationId }),
       fetches: createModelFetches({ transport, fate, headers: () => client.headers() }),
       log: (level, event, fields) => protocol.log(level, event, { runId: run.id, ...fields }),
       origin: transport.origin,
     });
     return this.#pi;
+  }
+
+  async #fetchDocument(path: string): Promise<string> {
+    const { client, fate } = this.#options;
+    const refusal = (): string => 'There is no such document. INDEX.md and the resource fields of documents say what can be read.';
+    const { content } = answered(await client.document(path, fate.decided), { fate, refusal });
+    if (Buffer.byteLength(content) > LIMITS.documentMaxBytes) throw new Error('The document is too large to be read.');
+    return content;
   }
 
   /** Asks, and aborts as soon as the attempt is decided. A Pi that does not become idle then is left behind. */

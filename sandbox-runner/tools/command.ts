@@ -1,17 +1,19 @@
 /**
- * Owns: one command as a process: an empty environment, its own process group, a time limit, a bounded output, and an end that takes
- * the whole group with it.
+ * Owns: one command as a process: an empty environment, its own process group, a time limit, a bounded output, an end that takes the whole
+ * group with it, and its output as the model reads it.
  * Does not own: who may run commands (bash.ts). A descendant that leaves its group (setsid) survives here: isolation is another layer.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { RUNNER } from '../config.ts';
+import { pi } from '../pi.ts';
 
 /** The only environment that a command sees besides HOME. */
 const COMMAND_PATH = '/usr/local/bin:/usr/bin:/bin';
 const COMMAND_LANG = 'C.UTF-8';
 
 export interface CommandOptions {
-  readonly command: string;
+  /** Program and arguments; never a line for a shell. */
+  readonly argv: readonly string[];
   readonly cwd: string;
   readonly timeoutMs: number;
   readonly setprivPath: string | null;
@@ -70,8 +72,8 @@ export async function runCommand(options: CommandOptions): Promise<CommandResult
 }
 
 function start(options: CommandOptions): ChildProcess {
-  const bash = ['bash', '--norc', '--noprofile', '-c', options.command];
-  const [file = 'bash', ...args] = options.setprivPath === null ? bash : [options.setprivPath, '--pdeathsig=KILL', ...bash];
+  const own = options.setprivPath === null ? [] : [options.setprivPath, '--pdeathsig=KILL', '--'];
+  const [file = '', ...args] = [...own, ...options.argv];
   const child = spawn(file, args, {
     cwd: options.cwd,
     env: { PATH: COMMAND_PATH, HOME: options.cwd, LANG: COMMAND_LANG },
@@ -103,6 +105,34 @@ function ended(child: ChildProcess): Promise<number | null> {
       child.once('close', done);
     });
   });
+}
+
+/** The end of what a command printed and, when it did not succeed, why; as long as a tool result may be. */
+export function commandText(result: CommandResult, toWire: (text: string) => string): { readonly text: string; readonly failed: boolean } {
+  const { content, truncated } = pi.truncateTail(toWire(result.tail));
+  const isCut = truncated || result.outputBytes > result.tailBytes;
+  const status = statusOf(result);
+  const parts = [
+    content.replace(/\n+$/, ''),
+    isCut ? `[Showing the end of ${pi.formatSize(result.outputBytes)} of output.]` : '',
+    status ?? '',
+  ];
+  return { text: parts.filter((part) => part !== '').join('\n\n'), failed: status !== null };
+}
+
+function statusOf(result: CommandResult): string | null {
+  switch (result.how) {
+    case 'exited':
+      return result.exitCode === 0 ? null : `Command exited with code ${result.exitCode}`;
+    case 'timeout':
+      return `Command timed out after ${result.timeoutMs / 1_000} seconds and was ended.`;
+    case 'output':
+      return 'Command printed too much and was ended. Send its output to a file, or make it print less.';
+    case 'aborted':
+      return 'Command aborted';
+    case 'failed':
+      return 'The command could not be started.';
+  }
 }
 
 function killGroup(pid: number): void {

@@ -172,6 +172,10 @@ export interface TarEntry {
   /** ustar's type flag: `0` file, `5` folder, `1` hard link, `2` symbolic link, `3` device, `6` pipe. */
   readonly type?: string;
   readonly linkTo?: string;
+  /** Seven octal digits; `0000644` unless told. */
+  readonly mode?: string;
+  /** The 12 bytes of the size as they stand in the header, for one that lies. */
+  readonly sizeField?: string;
 }
 
 /** A ustar archive of the entries, in order: honest ones, and ones that no packer would make. */
@@ -183,8 +187,8 @@ function entryOf(entry: TarEntry): Buffer {
   const data = Buffer.from(entry.data ?? '');
   const header = Buffer.alloc(TAR_BLOCK);
   header.write(entry.path, 0, 100);
-  header.write('0000644\0', 100);
-  header.write(`${data.length.toString(8).padStart(11, '0')}\0`, 124);
+  header.write(`${entry.mode ?? '0000644'}\0`, 100);
+  header.write(entry.sizeField ?? `${data.length.toString(8).padStart(11, '0')}\0`, 124, 12, 'latin1');
   header.write(' '.repeat(8), 148);
   header.write(entry.type ?? '0', 156);
   header.write(entry.linkTo ?? '', 157, 100);

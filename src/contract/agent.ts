@@ -105,6 +105,7 @@ export const searchHitSchema = z.object({
   /** The words around the match, cut on a code point boundary. */
   text: z.string(),
 });
+export type SearchHit = z.infer<typeof searchHitSchema>;
 export const searchResponseSchema = z.object({ hits: z.array(searchHitSchema).max(LIMITS.searchHitsMax), truncated: z.boolean() });
 export type SearchResponse = z.infer<typeof searchResponseSchema>;
 
