@@ -37,6 +37,8 @@ export const RUNNER = {
   /** What Pi's summary prompts take at most, and a tool result in one: Pi cuts it to 2,000 characters. Tokens. */
   summaryPromptTokens: 1_024,
   summaryToolResultTokens: 520,
+  /** A request for a summary takes at least this part of the window, also of a model that may write very long answers. */
+  summaryPartOfWindow: 4,
   /** How long an aborted Pi may take to become idle. After that the process is given up. */
   abortMaxMs: 10_000,
   /** Code points of a path or a command in the note that replaces a tool result. */

@@ -84,12 +84,27 @@ export class Shortener {
   /** Pi's summary, of a history that is too long for one request in several: each continues the one before it. */
   async #summarize(preparation: Preparation, signal: AbortSignal): Promise<Compaction> {
     const { plan } = this.#options;
-    const parts = inParts(preparation.messagesToSummarize, plan.windowTokens - 2 * plan.summaryMaxTokens - RUNNER.summaryPromptTokens);
+    // Beside the part a request has the summary before it, Pi's prompt, and room for the summary that is written.
+    const left = plan.windowTokens - 2 * plan.summaryMaxTokens - RUNNER.summaryPromptTokens;
+    const parts = inParts(preparation.messagesToSummarize, Math.max(left, Math.floor(plan.windowTokens / RUNNER.summaryPartOfWindow)));
     let { previousSummary } = preparation;
     for (const part of parts.slice(0, -1))
       previousSummary = (await this.#write(withPart(preparation, part, previousSummary), signal)).summary;
     const last = { ...preparation, messagesToSummarize: parts.at(-1) ?? [] };
-    return this.#write(previousSummary === undefined ? last : { ...last, previousSummary }, signal);
+    const written = await this.#write(previousSummary === undefined ? last : { ...last, previousSummary }, signal);
+    // Without one the summary keeps nothing; Pi then writes the summary's own id, which its type does not say.
+    return { ...written, firstKeptEntryId: this.#firstKeptMessage(written.firstKeptEntryId) as string };
+  }
+
+  /**
+   * Pi's cut moves back over entries that the model does not see. Those may be ones that the ledger never has, or notes about results that
+   * the summary took away, and with its first kept entry a stored summary would lose all that it keeps. So the cut is the message itself.
+   */
+  #firstKeptMessage(cutId: string): string | null {
+    const { entries } = this.#attached().sessionManager.buildSessionProjection();
+    const kept = entries.slice(entries.findIndex((entry) => entry.sourceEntry.id === cutId));
+    const isMessage = (entry: (typeof kept)[number]): boolean => entry.messages.some((message) => message.role !== 'system');
+    return kept.find(isMessage)?.sourceEntry.id ?? null;
   }
 
   async #write(preparation: Preparation, signal: AbortSignal): Promise<Compaction> {

@@ -60,13 +60,13 @@ describe('a runner shortens long conversations', () => {
   }
   const summaries = (): SeenCall[] => fake.named('model').filter(isSummary);
   const questions = (): SeenCall[] => fake.named('model').filter((call) => !isSummary(call));
-  /** Turns of 3,000 tokens each, a third of them the question's; the provider counted `tokens` for all of it. */
+  /** Turns of 3,000 tokens each, two thirds of them the question's; the provider counted `tokens` for all of it. */
   const history = (turns: number, tokens: number): PiEntry[] =>
     Array.from({ length: turns }, (_, index) => {
-      const [question, answer] = storedTurn(index + 1, words(2_000), index + 1 === turns ? tokens : 0) as [PiEntry, PiEntry];
+      const [question, answer] = storedTurn(index + 1, words(1_000), index + 1 === turns ? tokens : 0) as [PiEntry, PiEntry];
       return [{ ...question, message: { role: 'user', content: asked(index + 1), timestamp: index + 1 } }, answer];
     }).flat();
-  const asked = (turn: number): string => `Question ${turn}? ${words(1_000)}`;
+  const asked = (turn: number): string => `Question ${turn}? ${words(2_000)}`;
 
   describe('before a question', () => {
     it('not at the trigger, the question counted, but one token above it', async () => {
@@ -96,9 +96,9 @@ describe('a runner shortens long conversations', () => {
       expect(summary?.text).to.include(SUMMARY);
       expect(rest.map((message) => message.text)).to.deep.equal([
         asked(7),
-        words(2_000),
+        words(1_000),
         asked(8),
-        words(2_000),
+        words(1_000),
         PROMPT,
         context.situation,
       ]);
@@ -190,6 +190,30 @@ describe('a runner shortens long conversations', () => {
       fake.giveRun({ entries: split });
       const end = await fake.end();
       expect([end.outcome, compactionOf(end.entries)]).to.deep.equal(['DONE', undefined]);
+    });
+  });
+
+  describe('the first entry that a summary keeps', () => {
+    it('is a message, not the note about an older result that stands before it and is not on the path any more', async () => {
+      const entries = history(8, 0);
+      const before = entries.findIndex((entry) => entry.id === 'q7');
+      const note = { type: 'context_edit', id: 'e6', parentId: 'a6', timestamp: '2026-10-08T07:06:00.000Z', targetId: 'a1' };
+      const path = entries.toSpliced(before, 0, { ...note, replacement: { content: [{ type: 'text', text: words(2_000) }] } });
+      fake.giveRun({ entries: path.map((entry, index) => ({ ...entry, parentId: path[index - 1]?.id ?? null })), prompt: words(2_000) });
+      expect(compactionOf((await fake.end()).entries)).to.deep.include({ firstKeptEntryId: 'q7' });
+    });
+
+    it('is the summary itself when nothing is kept, not a failed call that the ledger never has', async () => {
+      answerWith(
+        (response) => streamWords(response, [SUMMARY]),
+        (response) =>
+          questions().length === 1 ? reply(response, 413, { error: { message: 'no' } }) : streamWords(response, ['Shorter now.']),
+      );
+      // The question alone is more than what is kept, so Pi puts it into the summary, too.
+      fake.giveRun({ entries: history(4, 1_000), prompt: words(6_000) });
+      const summary = compactionOf((await fake.end()).entries);
+      expect(summary?.id).to.be.a('string');
+      expect(summary?.['firstKeptEntryId']).to.equal(summary?.id);
     });
   });
 
