@@ -83,10 +83,7 @@ export class Shortener {
 
   /** Pi's summary, of a history that is too long for one request in several: each continues the one before it. */
   async #summarize(preparation: Preparation, signal: AbortSignal): Promise<Compaction> {
-    const { plan } = this.#options;
-    // Beside the part a request has the summary before it, Pi's prompt, and room for the summary that is written.
-    const left = plan.windowTokens - 2 * plan.summaryMaxTokens - RUNNER.summaryPromptTokens;
-    const parts = inParts(preparation.messagesToSummarize, Math.max(left, Math.floor(plan.windowTokens / RUNNER.summaryPartOfWindow)));
+    const parts = this.#parts(preparation);
     let { previousSummary } = preparation;
     for (const part of parts.slice(0, -1))
       previousSummary = (await this.#write(withPart(preparation, part, previousSummary), signal)).summary;
@@ -94,6 +91,15 @@ export class Shortener {
     const written = await this.#write(previousSummary === undefined ? last : { ...last, previousSummary }, signal);
     // Without one the summary keeps nothing; Pi then writes the summary's own id, which its type does not say.
     return { ...written, firstKeptEntryId: this.#firstKeptMessage(written.firstKeptEntryId) as string };
+  }
+
+  /** The history as it fits into requests: beside it each has Pi's prompt, the summary before it, and room for the summary that is written. */
+  #parts({ messagesToSummarize, previousSummary }: Preparation): Message[][] {
+    const { windowTokens, summaryMaxTokens } = this.#options.plan;
+    const room = windowTokens - summaryMaxTokens - RUNNER.summaryPromptTokens;
+    const whole = inParts(messagesToSummarize, room - tokensOf(previousSummary?.length ?? 0));
+    if (whole.length === 1) return whole;
+    return inParts(messagesToSummarize, Math.max(room - summaryMaxTokens, Math.floor(windowTokens / RUNNER.summaryPartOfWindow)));
   }
 
   /**

@@ -129,7 +129,7 @@ describe('a runner shortens long conversations', () => {
           (response) => stream(response, ['Here you are.']),
         );
         const { context, run } = fake.giveRun({
-          entries: history(8, 30_000),
+          entries: history(6, 30_000),
           model: { id: 'wordy', api, contextTokens: WINDOW, outputTokens: 16_000 },
         });
         const end = await fake.end();
