@@ -116,7 +116,10 @@ export async function endTurn(db: Executor, p: EndParams): Promise<EndResult> {
     select conv.version, turn.id as turn_id, turn.status, turn.surface, turn.queue_wait_ms, turn.duration_ms,
       coalesce((select array_agg(e.id order by e.seq) from entry e where e.kind = 'ANSWER' and e.text is not null), '{}') as entry_ids
     from conv, turn`);
-  if (!row) return null;
+  return row && toResult(row);
+}
+
+function toResult(row: z.infer<typeof endRow>): NonNullable<EndResult> {
   const timing = { surface: row.surface, queueWaitMs: row.queue_wait_ms, durationMs: row.duration_ms };
   return {
     version: row.version,
