@@ -8,7 +8,7 @@
 import type { CompactionPlan } from './compaction.ts';
 import { isPastTrigger, mayAsk } from './compaction.ts';
 import { RUNNER } from './config.ts';
-import { type AgentSession, type ExtensionFactory, pi, type SessionProjection } from './pi.ts';
+import { type AgentSession, type ExtensionFactory, pi, type SessionEntry, type SessionProjection } from './pi.ts';
 import type { Protocol } from './protocol.ts';
 
 type Preparation = Parameters<typeof pi.compact>[0];
@@ -141,22 +141,34 @@ export class Shortener {
 }
 
 /**
- * What the model would be sent of the conversation: what its provider counted for the last answer and an estimate of all that the ledger
- * holds after it, for example the question of a failed turn. A count from before an edit or a summary says nothing any more.
+ * What the model would be sent of the conversation: what its provider counted for the last answer, less what notes have replaced since, and
+ * an estimate of all that the ledger holds after it, for example the question of a failed turn. A count from before a summary says nothing.
  */
-export function conversationTokens(
-  projection: SessionProjection,
-  branch: readonly { id: string; type: string }[],
-  fixedChars: number,
-): number {
-  const changed = branch.findLastIndex((entry) => entry.type === 'context_edit' || entry.type === 'compaction');
-  const trusted = new Set(branch.slice(changed + 1).map((entry) => entry.id));
+export function conversationTokens(projection: SessionProjection, branch: readonly SessionEntry[], fixedChars: number): number {
   const { entries } = projection;
+  const shortened = branch.findLastIndex((entry) => entry.type === 'compaction');
+  const trusted = new Set(branch.slice(shortened + 1).map((entry) => entry.id));
   const last = entries.findLastIndex((entry) => trusted.has(entry.sourceEntry.id) && countedTokens(entry.messages) > 0);
-  const after = entries.slice(last + 1).flatMap((entry) => entry.messages);
-  const estimate = after.reduce((sum, message) => sum + (message.role === 'system' ? 0 : pi.estimateTokens(message)), 0);
-  const counted = last < 0 ? tokensOf(fixedChars) : countedTokens(entries[last]?.messages ?? []);
-  return counted + estimate;
+  const after = estimate(entries.slice(last + 1).flatMap((entry) => entry.messages));
+  if (last < 0) return tokensOf(fixedChars) + after;
+  const before = entries.slice(0, last);
+  const editedSince = new Set(
+    branch
+      .slice(branch.findIndex((entry) => entry.id === entries[last]?.sourceEntry.id))
+      .flatMap((entry) => (entry.type === 'context_edit' ? [entry.targetId] : [])),
+  );
+  const replaced = before.filter((entry) => editedSince.has(entry.sourceEntry.id));
+  const saved = replaced.reduce((sum, { sourceEntry, messages }) => sum + estimate(wordsOf(sourceEntry)) - estimate(messages), 0);
+  return Math.max(0, countedTokens(entries[last]?.messages ?? []) - saved) + after;
+}
+
+/** The entry as it was before any edit. */
+function wordsOf(entry: SessionEntry): readonly Message[] {
+  return entry.type === 'message' ? [entry.message] : [];
+}
+
+function estimate(messages: readonly Message[]): number {
+  return messages.reduce((sum, message) => sum + (message.role === 'system' ? 0 : pi.estimateTokens(message)), 0);
 }
 
 /** The whole request and answer, as the provider counted them; 0 without an answer that was finished. */

@@ -8,6 +8,7 @@ import type { LlmApi, PiEntry } from '../../src/contract/agent.ts';
 import {
   openai,
   openStream,
+  storedToolTurn,
   storedTurn,
   streamAnthropic,
   streamTool,
@@ -85,6 +86,23 @@ describe('a runner shortens long conversations', () => {
       const end = await fake.end();
       expect(summaries()).to.have.length(1);
       expect(end.outcome).to.equal('DONE');
+    });
+
+    it('by what the provider counted less what notes have replaced since, to the token', async () => {
+      const result = storedToolTurn(1, [{ name: 'read', args: { path: 'a.md' }, result: words(2_000) }]);
+      const turns = history(5, 0).slice(2);
+      // The note of 500 tokens saves 1,500 of what was counted.
+      const note = { type: 'context_edit', id: 'e', timestamp: '2026-10-08T07:12:00.000Z', targetId: 'r1.1' };
+      const edit = { ...note, replacement: { content: [{ type: 'text', text: words(500) }] } };
+      const counted = (tokens: number): PiEntry[] => {
+        const path = [...result, ...turns.slice(0, -1), storedTurn(5, words(1_000), tokens)[1] as PiEntry, edit];
+        return path.map((entry, index) => ({ ...entry, parentId: path[index - 1]?.id ?? null }));
+      };
+      fake.giveRun({ entries: counted(TRIGGER + 1_500 - ASKED), prompt: PROMPT });
+      expect((await fake.end()).outcome).to.equal('DONE');
+      expect(summaries()).to.have.length(0);
+      fake.giveRun({ entries: counted(TRIGGER + 1_500 - ASKED + 1), prompt: PROMPT });
+      expect(compactionOf((await fake.end(2)).entries)).to.deep.include({ type: 'compaction' });
     });
 
     it('keeps recent messages, puts the summary before them, and the end carries it', async () => {
@@ -221,6 +239,14 @@ describe('a runner shortens long conversations', () => {
     const failures: readonly (readonly [string, number, (response: ServerResponse) => void])[] = [
       ['because the provider refuses it', 1, (response) => reply(response, 400, { error: { message: 'no' } })],
       ['because it is empty', 1, (response) => streamWords(response, [' \n'])],
+      [
+        'because the provider falls silent in the middle of it',
+        1,
+        (response) => {
+          openStream(response)(openai.words('## Goal: half of'));
+          response.end(`data: ${JSON.stringify({ error: { code: 'upstream_stalled', message: 'No answer. Connection lost.' } })}\n\n`);
+        },
+      ],
       ['because the provider falls silent', 1, (response) => problem(response, 504, { code: 'UPSTREAM_STALLED' })],
       [
         'because it is cut off',
