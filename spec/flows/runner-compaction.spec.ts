@@ -16,20 +16,16 @@ import {
   transcriptOf,
   wordsIn,
 } from '../support/agent-scripts.ts';
-import { type FakeAgentServer, problem, reply, type SeenCall } from '../support/fake-agent-server.ts';
+import { type FakeAgentServer, reply, type SeenCall } from '../support/fake-agent-server.ts';
+import { asked, compactionOf, history, isSummary, SUMMARY, SummarisingModel, words } from '../support/long-conversation.ts';
 import { RunnerRig } from '../support/runner-rig.ts';
 
 /** Of the smallest model: the trigger is 24,576 tokens, some 5,461 are kept, a summary has at most 4,096. */
 const TRIGGER = 24_576;
 const WINDOW = 32_768;
-const SUMMARY = '## Goal\nThey talked about practices.';
-const words = (tokens: number): string => 'tale'.repeat(tokens);
 /** Ten tokens. */
 const PROMPT = 'A question with exactly forty characters';
 const ASKED = 10;
-
-const isSummary = (call: SeenCall): boolean => JSON.stringify(call.body).includes('context summarization assistant');
-const compactionOf = (entries: readonly PiEntry[]): PiEntry | undefined => entries.find((entry) => entry.type === 'compaction');
 
 /** A tool call for which the provider counted so many tokens. */
 function toolAt(response: ServerResponse, tokens: number): void {
@@ -41,42 +37,27 @@ function toolAt(response: ServerResponse, tokens: number): void {
 describe('a runner shortens long conversations', () => {
   let rig: RunnerRig;
   let fake: FakeAgentServer;
+  let model: SummarisingModel;
 
   before(async () => {
     rig = new RunnerRig();
     fake = (await rig.openRunner()).server;
+    model = new SummarisingModel(fake);
   });
   beforeEach(() => {
     fake.reset();
-    answerWith((response) => streamWords(response, [SUMMARY]));
+    model.use();
   });
   after(() => rig.close());
-
-  /** How summaries are answered, and questions. */
-  function answerWith(
-    summary: (response: ServerResponse) => void | Promise<void>,
-    question = (response: ServerResponse) => streamWords(response, ['Here you are.']),
-  ): void {
-    fake.on('model', (call, response) => (isSummary(call) ? summary(response) : question(response)));
-  }
-  const summaries = (): SeenCall[] => fake.named('model').filter(isSummary);
-  const questions = (): SeenCall[] => fake.named('model').filter((call) => !isSummary(call));
-  /** Turns of 3,000 tokens each, two thirds of them the question's; the provider counted `tokens` for all of it. */
-  const history = (turns: number, tokens: number): PiEntry[] =>
-    Array.from({ length: turns }, (_, index) => {
-      const [question, answer] = storedTurn(index + 1, words(1_000), index + 1 === turns ? tokens : 0) as [PiEntry, PiEntry];
-      return [{ ...question, message: { role: 'user', content: asked(index + 1), timestamp: index + 1 } }, answer];
-    }).flat();
-  const asked = (turn: number): string => `Question ${turn}? ${words(2_000)}`;
 
   describe('before a question', () => {
     it('not at the trigger, the question counted, but one token above it', async () => {
       fake.giveRun({ entries: history(4, TRIGGER - ASKED), prompt: PROMPT });
       expect((await fake.end()).outcome).to.equal('DONE');
-      expect(summaries()).to.have.length(0);
+      expect(model.summaries).to.have.length(0);
       fake.giveRun({ entries: history(4, TRIGGER - ASKED + 1), prompt: PROMPT });
       expect((await fake.end(2)).outcome).to.equal('DONE');
-      expect(summaries()).to.have.length(1);
+      expect(model.summaries).to.have.length(1);
     });
 
     it('also for what the ledger holds after the last answer, such as the question of a failed turn', async () => {
@@ -84,7 +65,7 @@ describe('a runner shortens long conversations', () => {
       const message = { role: 'user', content: words(2_500), timestamp: 5 };
       fake.giveRun({ entries: [...history(4, TRIGGER - 2_500), { ...failed, message }], prompt: PROMPT });
       const end = await fake.end();
-      expect(summaries()).to.have.length(1);
+      expect(model.summaries).to.have.length(1);
       expect(end.outcome).to.equal('DONE');
     });
 
@@ -100,7 +81,7 @@ describe('a runner shortens long conversations', () => {
       };
       fake.giveRun({ entries: counted(TRIGGER + 1_500 - ASKED), prompt: PROMPT });
       expect((await fake.end()).outcome).to.equal('DONE');
-      expect(summaries()).to.have.length(0);
+      expect(model.summaries).to.have.length(0);
       fake.giveRun({ entries: counted(TRIGGER + 1_500 - ASKED + 1), prompt: PROMPT });
       expect(compactionOf((await fake.end(2)).entries)).to.deep.include({ type: 'compaction' });
     });
@@ -109,7 +90,7 @@ describe('a runner shortens long conversations', () => {
       const { context } = fake.giveRun({ entries: history(8, 30_000), prompt: PROMPT });
       const end = await fake.end();
       expect(fake.named('model').map(isSummary)).to.deep.equal([true, false]);
-      const [system, summary, ...rest] = transcriptOf(questions()[0] as SeenCall);
+      const [system, summary, ...rest] = transcriptOf(model.questions[0] as SeenCall);
       expect(system?.text).to.equal(context.systemPrompt);
       expect(summary?.text).to.include(SUMMARY);
       expect(rest.map((message) => message.text)).to.deep.equal([
@@ -125,7 +106,7 @@ describe('a runner shortens long conversations', () => {
     });
 
     it('shows "Thinking…" while the summary is written', async () => {
-      answerWith(async (response) => {
+      model.use(async (response) => {
         await fake.call('turn/partial');
         streamWords(response, [SUMMARY]);
       });
@@ -142,7 +123,7 @@ describe('a runner shortens long conversations', () => {
     ];
     for (const [api, stream] of wires) {
       it(`asks for the summary without thinking, tools or situation, capped by the reserve (${api})`, async () => {
-        answerWith(
+        model.use(
           (response) => stream(response, [SUMMARY]),
           (response) => stream(response, ['Here you are.']),
         );
@@ -151,7 +132,7 @@ describe('a runner shortens long conversations', () => {
           model: { id: 'wordy', api, contextTokens: WINDOW, outputTokens: 16_000 },
         });
         const end = await fake.end();
-        const [call] = summaries();
+        const [call] = model.summaries;
         const body = call?.body as Record<string, unknown>;
         expect(body['max_tokens']).to.equal(8_192);
         expect(body['reasoning_effort'] ?? null).to.equal(null);
@@ -167,10 +148,10 @@ describe('a runner shortens long conversations', () => {
 
     it('in several requests when it is longer than the window, each continuing the one before it', async () => {
       let written = 0;
-      answerWith((response) => streamWords(response, [`${SUMMARY} Part ${++written}.`]));
+      model.use((response) => streamWords(response, [`${SUMMARY} Part ${++written}.`]));
       fake.giveRun({ entries: history(20, 60_000), prompt: PROMPT });
       const end = await fake.end();
-      const requests = summaries().map((call) => JSON.stringify(call.body));
+      const requests = model.summaries.map((call) => JSON.stringify(call.body));
       expect(requests.length).to.be.greaterThan(1);
       for (const request of requests) expect(request.length / 4).to.be.lessThan(WINDOW - 4_096);
       expect(requests.map((request) => /Part (\d)/.exec(request)?.[1])).to.deep.equal([
@@ -194,7 +175,7 @@ describe('a runner shortens long conversations', () => {
       };
       fake.giveRun({ entries: [...entries, earlier], prompt: PROMPT });
       const end = await fake.end();
-      expect(JSON.stringify(summaries()[0]?.body)).to.include('What was before.');
+      expect(JSON.stringify(model.summaries[0]?.body)).to.include('What was before.');
       expect(compactionOf(end.entries)?.['firstKeptEntryId']).to.equal('q8');
     });
 
@@ -202,81 +183,12 @@ describe('a runner shortens long conversations', () => {
       const split = [...history(7, 0), ...storedTurn(8, words(6_000), 30_000)];
       fake.giveRun({ entries: split });
       expect(compactionOf((await fake.end()).entries)).to.deep.include({ firstKeptEntryId: 'a8' });
-      expect(summaries()).to.have.length(2);
+      expect(model.summaries).to.have.length(2);
       fake.reset();
-      answerWith((response) => streamWords(response, [summaries().length === 1 ? SUMMARY : '']));
+      model.use((response) => streamWords(response, [model.summaries.length === 1 ? SUMMARY : '']));
       fake.giveRun({ entries: split });
       const end = await fake.end();
       expect([end.outcome, compactionOf(end.entries)]).to.deep.equal(['DONE', undefined]);
-    });
-  });
-
-  describe('the first entry that a summary keeps', () => {
-    it('is a message, not the note about an older result that stands before it and is not on the path any more', async () => {
-      const entries = history(8, 0);
-      const before = entries.findIndex((entry) => entry.id === 'q7');
-      const note = { type: 'context_edit', id: 'e6', parentId: 'a6', timestamp: '2026-10-08T07:06:00.000Z', targetId: 'a1' };
-      const path = entries.toSpliced(before, 0, { ...note, replacement: { content: [{ type: 'text', text: words(2_000) }] } });
-      fake.giveRun({ entries: path.map((entry, index) => ({ ...entry, parentId: path[index - 1]?.id ?? null })), prompt: words(2_000) });
-      expect(compactionOf((await fake.end()).entries)).to.deep.include({ firstKeptEntryId: 'q7' });
-    });
-
-    it('is the summary itself when nothing is kept, not a failed call that the ledger never has', async () => {
-      answerWith(
-        (response) => streamWords(response, [SUMMARY]),
-        (response) =>
-          questions().length === 1 ? reply(response, 413, { error: { message: 'no' } }) : streamWords(response, ['Shorter now.']),
-      );
-      // The question alone is more than what is kept, so Pi puts it into the summary, too.
-      fake.giveRun({ entries: history(4, 1_000), prompt: words(6_000) });
-      const summary = compactionOf((await fake.end()).entries);
-      expect(summary?.id).to.be.a('string');
-      expect(summary?.['firstKeptEntryId']).to.equal(summary?.id);
-    });
-  });
-
-  describe('a summary that cannot be written', () => {
-    const failures: readonly (readonly [string, number, (response: ServerResponse) => void])[] = [
-      ['because the provider refuses it', 1, (response) => reply(response, 400, { error: { message: 'no' } })],
-      ['because it is empty', 1, (response) => streamWords(response, [' \n'])],
-      [
-        'because the provider falls silent in the middle of it',
-        1,
-        (response) => {
-          openStream(response)(openai.words('## Goal: half of'));
-          response.end(`data: ${JSON.stringify({ error: { code: 'upstream_stalled', message: 'No answer. Connection lost.' } })}\n\n`);
-        },
-      ],
-      ['because the provider falls silent', 1, (response) => problem(response, 504, { code: 'UPSTREAM_STALLED' })],
-      [
-        'because it is cut off',
-        1,
-        (response) => {
-          const send = openStream(response);
-          send(openai.words('## Goal: half of'));
-          send(openai.finish('length'));
-          response.end('data: [DONE]\n\n');
-        },
-      ],
-      ['although it was tried again', 3, (response) => reply(response, 503, { error: { message: 'overloaded' } })],
-    ];
-    for (const [why, calls, fail] of failures) {
-      it(`${why} leaves the history whole, and the question is answered`, async () => {
-        answerWith(fail);
-        fake.giveRun({ entries: history(8, 30_000), prompt: PROMPT });
-        const end = await fake.end();
-        expect([end.outcome, ...wordsIn(end.entries, 'assistant')]).to.deep.equal(['DONE', 'Here you are.']);
-        expect(compactionOf(end.entries)).to.equal(undefined);
-        expect(summaries()).to.have.length(calls);
-        expect(transcriptOf(questions()[0] as SeenCall)[1]?.text).to.equal(asked(1));
-      });
-    }
-
-    it('fails the turn before any call for the answer when the conversation does not fit the window', async () => {
-      answerWith((response) => reply(response, 400, { error: { message: 'no' } }));
-      fake.giveRun({ entries: history(8, WINDOW), prompt: PROMPT });
-      expect(await fake.end()).to.deep.include({ outcome: 'FAILED', reason: 'ERROR', detail: 'context_overflow', entries: [] });
-      expect(questions()).to.have.length(0);
     });
   });
 
@@ -284,12 +196,12 @@ describe('a runner shortens long conversations', () => {
     const long = [...history(2, 0), ...storedTurn(3, words(29_000), 36_000)];
     fake.giveRun({ entries: long, prompt: PROMPT });
     const end = await fake.end();
-    expect([end.outcome, end.detail, questions().length]).to.deep.equal(['FAILED', 'context_overflow', 0]);
+    expect([end.outcome, end.detail, model.questions.length]).to.deep.equal(['FAILED', 'context_overflow', 0]);
     expect(compactionOf(end.entries)?.['summary']).to.include(SUMMARY);
   });
 
   it('keeps the summary of a turn that fails after it', async () => {
-    answerWith(
+    model.use(
       (response) => streamWords(response, [SUMMARY]),
       (response) => reply(response, 400, { error: { message: 'no' } }),
     );
@@ -300,20 +212,20 @@ describe('a runner shortens long conversations', () => {
   });
 
   it('leaves the conversation alone during a turn, however much a tool brought in', async () => {
-    answerWith(
+    model.use(
       (response) => streamWords(response, [SUMMARY]),
-      (response) => (questions().length === 1 ? toolAt(response, TRIGGER + 1_000) : streamWords(response, ['Read.'])),
+      (response) => (model.questions.length === 1 ? toolAt(response, TRIGGER + 1_000) : streamWords(response, ['Read.'])),
     );
     fake.giveRun({ entries: history(4, 1_000) });
     expect((await fake.end()).outcome).to.equal('DONE');
-    expect(summaries()).to.have.length(0);
+    expect(model.summaries).to.have.length(0);
   });
 
   it('shortens once and asks again when the provider finds the request too large, also by its status alone', async () => {
-    answerWith(
+    model.use(
       (response) => streamWords(response, [SUMMARY]),
       (response) =>
-        questions().length === 1 ? reply(response, 413, { error: { message: 'no' } }) : streamWords(response, ['Shorter now.']),
+        model.questions.length === 1 ? reply(response, 413, { error: { message: 'no' } }) : streamWords(response, ['Shorter now.']),
     );
     fake.giveRun({ entries: history(4, 1_000) });
     const end = await fake.end();
@@ -323,7 +235,7 @@ describe('a runner shortens long conversations', () => {
   });
 
   it('gives up when the provider finds the shortened conversation too long, too', async () => {
-    answerWith(
+    model.use(
       (response) => streamWords(response, [SUMMARY]),
       (response) => reply(response, 413, { error: { message: 'no' } }),
     );
@@ -333,21 +245,21 @@ describe('a runner shortens long conversations', () => {
   });
 
   it('counts the summary among the 40 model calls of a turn', async () => {
-    answerWith(
+    model.use(
       (response) => streamWords(response, [SUMMARY]),
       (response) => streamTool(response, 'read', { path: 'INDEX.md' }),
     );
     fake.giveRun({ entries: history(8, 30_000) });
     expect((await fake.end()).detail).to.equal('call_limit');
-    expect([summaries().length, questions().length]).to.deep.equal([1, 39]);
+    expect([model.summaries.length, model.questions.length]).to.deep.equal([1, 39]);
   });
 
   it('a stop reaches a summary that is being written, and nothing of it is stored', async () => {
-    answerWith((response) => openStream(response)(openai.words('## Goal: half of')));
-    fake.on('turn/partial', (_call, response) => reply(response, 200, summaries().length > 0 ? { stop: 'developer' } : {}));
+    model.use((response) => openStream(response)(openai.words('## Goal: half of')));
+    fake.on('turn/partial', (_call, response) => reply(response, 200, model.summaries.length > 0 ? { stop: 'developer' } : {}));
     fake.giveRun({ entries: history(8, 30_000) });
     const end = await fake.end();
-    expect([end.outcome, end.entries.length, questions().length]).to.deep.equal(['STOPPED', 0, 0]);
-    expect(await fake.until(() => summaries()[0]?.aborted || undefined), 'the call is closed').to.equal(true);
+    expect([end.outcome, end.entries.length, model.questions.length]).to.deep.equal(['STOPPED', 0, 0]);
+    expect(await fake.until(() => model.summaries[0]?.aborted || undefined), 'the call is closed').to.equal(true);
   });
 });
