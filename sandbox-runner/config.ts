@@ -5,6 +5,7 @@
  */
 import { parseArgs } from 'node:util';
 import { TRANSIENT } from '../src/kernel/transient.ts';
+import { LIMITS } from '../src/contract/limits.ts';
 
 /** Pi's working directory on the wire. A constant, so that the system entry and the tool texts are the same on each machine. */
 export const WORKSPACE_DIR = '/workspace/work';
@@ -34,14 +35,31 @@ export const RUNNER = {
   /** Pi tries a failed model call again this often, and waits this long before the first time. */
   modelRetries: TRANSIENT.modelCall.pausesMs.length,
   modelRetryBaseMs: TRANSIENT.modelCall.pausesMs[0],
+  /** What Pi's summary prompts take at most, and a tool result in one: Pi cuts it to 2,000 characters. Tokens. */
+  summaryPromptTokens: 1_024,
+  summaryToolResultTokens: 520,
+  /** A request for a summary takes at least this part of the window, also of a model that may write very long answers. */
+  summaryPartOfWindow: 4,
   /** How long an aborted Pi may take to become idle. After that the process is given up. */
   abortMaxMs: 10_000,
+  /** Code points of a path or a command in the note that replaces a tool result. */
+  noteSubjectMaxChars: 200,
   /** A tool result longer than this is reduced to a note when the end is too large for the server. */
   toolResultKeptChars: 1_000,
   /** Limits of the context folder. */
   folderMaxFiles: 2_000,
   folderMaxBytes: 32 * 1024 * 1024,
   pathMaxChars: 512,
+  pathMaxSegments: 64,
+  /** Limits of one loaded repository: its archive, its files and folders, and what one entry may say about the next. */
+  loadMaxBytes: 1024 * 1024 * 1024,
+  loadMaxFiles: 50_000,
+  tarExtensionMaxBytes: 16 * 1024,
+  /** Files of a load that are written at the same time, and the piece in which one is copied. */
+  loadWriters: 8,
+  copyChunkBytes: 64 * 1024,
+  /** An item document in JSON: each byte can need six. */
+  documentReplyMaxBytes: 6 * LIMITS.documentMaxBytes + 4 * 1024,
   /** Standard input: one line. */
   lineMaxChars: 64 * 1024,
   /** What one command may print before it is killed, and how much of its tail is looked at. */

@@ -18,6 +18,11 @@ export type Verdict =
 /** The gateway's code for a provider that does not answer: the turn ends, the call is not tried again. */
 const STALLED = /^upstream_(stalled|paused)$/i;
 
+/** Whether the gateway refused a model call because its provider does not answer. */
+export function isStall(refusal: { readonly code: string | null }): boolean {
+  return STALLED.test(refusal.code ?? '');
+}
+
 /** A stronger verdict replaces a weaker one: what the server says beats what this process decides for itself. */
 const STRENGTH = { handOn: 1, failed: 2, stopped: 3, lost: 4 } as const;
 
@@ -59,7 +64,7 @@ export class Fate {
       this.settle({ kind: 'lost' });
       return true;
     }
-    if (STALLED.test(refusal.code ?? '')) {
+    if (isStall(refusal)) {
       this.settle({ kind: 'failed', reason: 'STALLED', detail: 'model_error' });
       return true;
     }

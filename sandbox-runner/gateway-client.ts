@@ -7,6 +7,8 @@
  * | context     | after 1, 2, 4 s                                      | the turn ends FAILED, `context_unavailable`     |
  * | lease       | every 2 s until the lease is over (lease.ts)         | the attempt is lost, without a call             |
  * | partial     | never: the next one carries everything (partial.ts)  | readers see the answer at its end               |
+ * | turn/search, turn/sandbox/document | after 1, 2, 4 s: they only read | the tool says so, the model goes on |
+ * | turn/sandbox/load | never: the server counts loads                 | the tool says so, the model may ask again       |
  * | turn/end    | after 1, 2, 4 s; a repeat that got through answers 409 | the reaper takes the attempt back             |
  * | end         | after 1, 2, 4 s                                      | the reaper takes the attempt back               |
  *
@@ -19,24 +21,40 @@ import {
   type AgentRun,
   type ContextResponse,
   contextResponseSchema,
+  type DocumentResponse,
+  documentResponseSchema,
   type LeaseResponse,
+  LOAD_HEADER,
+  type LoadManifest,
   leaseResponseSchema,
+  loadManifestSchema,
   nextResponseSchema,
   type PartialRequest,
   type PartialResponse,
   partialResponseSchema,
   type RunEndRequest,
+  type SearchRequest,
+  type SearchResponse,
+  searchResponseSchema,
   type TurnEndRequest,
 } from '../src/contract/agent.ts';
 import { type Clock, pause } from '../src/kernel/clock.ts';
 import { RUNNER } from './config.ts';
-import { type CallOptions, call, parseJson, type Refusal, type Reply, readRefusal, type Transport } from './transport.ts';
+import { type CallOptions, call, openCall, parseJson, type Refusal, type Reply, readRefusal, type Transport } from './transport.ts';
 
 export type CallResult<T> =
   | { readonly kind: 'ok'; readonly value: T }
   | ({ readonly kind: 'refused' } & Refusal)
   | { readonly kind: 'unreachable' }
   | { readonly kind: 'cancelled' };
+
+/** An archive on its way. Reading the body may throw. */
+export interface OpenLoad {
+  readonly manifest: LoadManifest;
+  readonly archive: AsyncIterable<Buffer>;
+  /** Call it when done, whether all of the archive was read or not. */
+  readonly close: () => void;
+}
 
 type Shape<T> = { safeParse(value: unknown): { success: true; data: T } | { success: false } };
 type Timing = { readonly timeoutMs: number; readonly maxBytes: number; readonly signal: AbortSignal };
@@ -111,6 +129,28 @@ export class RunClient {
     return toResult(reply, partialResponseSchema);
   }
 
+  async search(body: SearchRequest, signal: AbortSignal): Promise<CallResult<SearchResponse>> {
+    const timing = { ...this.#timing(), signal: this.#while(signal) };
+    return toResult(await this.#repeated('POST', 'turn/search', { ...timing, body }), searchResponseSchema);
+  }
+
+  async document(path: string, signal: AbortSignal): Promise<CallResult<DocumentResponse>> {
+    const timing = { ...this.#timing(), maxBytes: RUNNER.documentReplyMaxBytes, signal: this.#while(signal) };
+    return toResult(await this.#repeated('POST', 'turn/sandbox/document', { ...timing, body: { path } }), documentResponseSchema);
+  }
+
+  /** The server takes as long as it needs; the turn's deadline ends it. */
+  async load(path: string, signal: AbortSignal): Promise<CallResult<OpenLoad>> {
+    const rest = { headers: this.headers(), maxBytes: RUNNER.replyMaxBytes, signal: this.#while(signal), body: { path } };
+    const reply = await openCall(this.#options.transport, { method: 'POST', path: this.#path('turn/sandbox/load'), ...rest });
+    if (reply.kind !== 'open') return toResult(reply, nothing);
+    const header = Buffer.from(reply.header(LOAD_HEADER) ?? '', 'base64url').toString('utf8');
+    const manifest = loadManifestSchema.safeParse(parseJson(header));
+    if (manifest.success) return { kind: 'ok', value: { manifest: manifest.data, archive: reply.body, close: reply.close } };
+    reply.close();
+    return { kind: 'unreachable' };
+  }
+
   async endTurn(body: TurnEndRequest): Promise<CallResult<unknown>> {
     return toResult(await this.#repeated('POST', 'turn/end', { ...this.#timing(RUNNER.endTimeoutMs), body }), anything);
   }
@@ -123,9 +163,17 @@ export class RunClient {
     return { timeoutMs, maxBytes: RUNNER.replyMaxBytes, signal: this.#options.lost };
   }
 
+  /** While the caller wants it and the lease is held. */
+  #while(signal: AbortSignal): AbortSignal {
+    return AbortSignal.any([signal, this.#options.lost]);
+  }
+
+  #path(name: string): string {
+    return `/internal/agent/runs/${this.#options.run.id}/${name}`;
+  }
+
   #once(method: CallOptions['method'], name: string, rest: Timing & { readonly body?: unknown }): Promise<Reply> {
-    const path = `/internal/agent/runs/${this.#options.run.id}/${name}`;
-    return call(this.#options.transport, { method, path, headers: this.headers(), ...rest });
+    return call(this.#options.transport, { method, path: this.#path(name), headers: this.headers(), ...rest });
   }
 
   async #repeated(method: CallOptions['method'], name: string, rest: Timing & { readonly body?: unknown }): Promise<Reply> {
@@ -138,6 +186,7 @@ export class RunClient {
   }
 }
 
+const nothing: Shape<never> = { safeParse: () => ({ success: false }) };
 const anything: Shape<unknown> = { safeParse: (data) => ({ success: true, data }) };
 
 /** An answer that does not have the agreed shape is as good as none. */

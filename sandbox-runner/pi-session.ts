@@ -7,7 +7,9 @@
 import type { ContextResponse } from '../src/contract/agent.ts';
 import { uuidv7 } from '../src/kernel/ids.ts';
 import { moveBreakpoint } from './breakpoint.ts';
+import { type CompactionPlan, compactionPlan } from './compaction.ts';
 import { RUNNER, WORKSPACE_DIR } from './config.ts';
+import type { ModelFetches } from './model-fetch.ts';
 import {
   type AgentSession,
   type ExtensionFactory,
@@ -18,14 +20,21 @@ import {
   type ToolDefinition,
 } from './pi.ts';
 import { describeModel } from './pi-model.ts';
+import type { Protocol } from './protocol.ts';
+import { noteOlderResults } from './read-notes.ts';
+import { Shortener } from './shorten.ts';
 
 /** Pi looks for its own files here and finds none. */
 const NOWHERE = '/nonexistent/pi';
 
 export interface PiSessionOptions {
-  readonly context: Pick<ContextResponse, 'conversationId' | 'questionEntryId' | 'entries' | 'systemPrompt' | 'situation' | 'model'>;
+  readonly context: Pick<
+    ContextResponse,
+    'conversationId' | 'questionEntryId' | 'entries' | 'systemPrompt' | 'situation' | 'model' | 'timeZone'
+  >;
   readonly tools: readonly ToolDefinition[];
-  readonly fetch: typeof globalThis.fetch;
+  readonly fetches: ModelFetches;
+  readonly log: Protocol['log'];
   /** Where the gateway is, for example `http://localhost`. */
   readonly origin: string;
 }
@@ -34,8 +43,12 @@ export interface PiSession {
   readonly session: AgentSession;
   /** Entries that this attempt appended, in order; the question is among them. */
   readonly entries: readonly SessionEntry[];
+  /** Shortens the conversation where that is due. Resolves to false when it is too long for the question even then. */
+  makeRoom(prompt: string): Promise<boolean>;
   /** Runs the turn. Resolves when Pi is idle, also after a model error or an abort. */
   ask(prompt: string): Promise<void>;
+  /** Replaces the results of older turns by notes; call it when Pi is idle and the turn is going to be stored. */
+  settle(): void;
   close(): void;
 }
 
@@ -46,6 +59,9 @@ export async function openPiSession(options: PiSessionOptions): Promise<PiSessio
   const manager = restore(context);
   hookEntries(manager, { questionId: context.questionEntryId, onEntry: (entry) => entries.push(entry) });
   const { runtime, model } = await describeModel(context.model, options.origin);
+  const plan = compactionPlan(context.model.contextTokens, context.model.outputTokens);
+  const shortener = new Shortener({ plan, fetch: options.fetches.summary, fixedChars: fixedChars(options), log: options.log });
+  const extensions = await inlineExtensions([exactPrompt(context.systemPrompt), shortener.extension]);
   const { session } = await pi.createAgentSession({
     cwd: WORKSPACE_DIR,
     agentDir: NOWHERE,
@@ -53,19 +69,22 @@ export async function openPiSession(options: PiSessionOptions): Promise<PiSessio
     model,
     thinkingLevel: 'off',
     sessionManager: manager,
-    resourceLoader: hermeticLoader(context.systemPrompt, await inlineExtensions([exactPrompt(context.systemPrompt), keepHistory])),
-    settingsManager: settings(),
+    resourceLoader: hermeticLoader(context.systemPrompt, extensions),
+    settingsManager: settings(plan),
     noTools: 'builtin',
     tools: options.tools.map((tool) => tool.name),
     customTools: [...options.tools],
   });
   await session.bindExtensions({ mode: 'print' });
-  sendThrough(session, options.fetch);
+  shortener.attach(session);
+  sendThrough(session, options.fetches.answer);
   addSituation(session, context.situation);
   return {
     session,
     entries,
+    makeRoom: (prompt) => shortener.makeRoom(prompt),
     ask: (prompt) => session.prompt(prompt, { expandPromptTemplates: false }),
+    settle: () => noteOlderResults(manager, new Set(entries.map((entry) => entry.id)), context.timeZone),
     close: () => session.dispose(),
   };
 }
@@ -99,9 +118,16 @@ function hookEntries(manager: SessionManager, hook: EntryHook): void {
   };
 }
 
-function settings() {
+/** Characters of each request beside the conversation. */
+function fixedChars({ context, tools }: PiSessionOptions): number {
+  const declared = tools.map(({ name, description, parameters }) => ({ name, description, parameters }));
+  return context.systemPrompt.length + context.situation.length + JSON.stringify(declared).length;
+}
+
+function settings(plan: CompactionPlan) {
   return pi.SettingsManager.inMemory({
-    compaction: { enabled: true, reserveTokens: 0 },
+    // Switched off, Pi would not recover from a provider that finds the conversation too long.
+    compaction: { enabled: true, reserveTokens: plan.reserveTokens, keepRecentTokens: plan.keepRecentTokens },
     retry: { enabled: true, maxRetries: RUNNER.modelRetries, baseDelayMs: RUNNER.modelRetryBaseMs },
     // The gateway bounds a model call.
     httpIdleTimeoutMs: 0,
@@ -153,16 +179,11 @@ function exactPrompt(systemPrompt: string): ExtensionFactory {
   };
 }
 
-/** Pi may shorten the conversation only to recover from a provider that found it too long; never on a threshold. */
-const keepHistory: ExtensionFactory = (api) => {
-  api.on('session_before_compact', (event) => (event.reason === 'overflow' && event.willRetry ? {} : { cancel: true }));
-};
-
-/** Every request of the session, summaries included, leaves through this fetch. */
+/** Every request of the session leaves through this fetch, unless it brings its own (a summary does). */
 function sendThrough(session: AgentSession, fetch: typeof globalThis.fetch): void {
   const { agent } = session;
   const stream = agent.streamFunction;
-  agent.streamFunction = (model, context, options) => stream(model, context, { ...options, fetch });
+  agent.streamFunction = (model, context, options) => stream(model, context, { fetch, ...options });
 }
 
 /** Last in each request and stored nowhere. A cache breakpoint that Pi puts on it moves to the message before. */

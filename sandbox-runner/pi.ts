@@ -10,6 +10,7 @@ export type {
   ResourceLoader,
   SessionEntry,
   SessionManager,
+  SessionProjection,
   ToolDefinition,
 } from '@earendil-works/pi-coding-agent';
 

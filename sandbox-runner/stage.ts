@@ -19,7 +19,11 @@ const DOCUMENTS: readonly (readonly [RegExp, string])[] = [
   [/\b(user|workspace)\.json\b/, 'Reading about your workspace…'],
   [/\bINDEX\.md\b/, 'Looking at what there is to read…'],
 ];
-const RUNS_GIT = /(^|[\s;&|(])git\s/;
+const RUNS_GIT = /(^|[\s;&|(`/])git(\s|$)/;
+const NAMES_REPOSITORY = /(^|[^\w-])repos\//;
+
+/** Where documents are, for a call that names a repository, too. */
+const IN_DOCUMENTS = /inputs\/context\/\S+/g;
 
 /** The stage while no tool is in progress. */
 export const idleStage = THINKING;
@@ -30,10 +34,13 @@ export function turnStage(tool: string, args: unknown): string {
   if (tool === 'search_conversation') return 'Looking back through this conversation…';
   if (tool !== 'read' && tool !== 'bash') return THINKING;
   const named = namedIn(args, tool === 'read' ? 'path' : 'command');
+  const isRepository = NAMES_REPOSITORY.test(named);
+  // A file of a repository can have the name of a document.
+  const documents = isRepository ? (named.match(IN_DOCUMENTS)?.join(' ') ?? '') : named;
   for (const [document, label] of DOCUMENTS) {
-    if (document.test(named)) return label;
+    if (document.test(documents)) return label;
   }
-  return named.includes('repos/') || (tool === 'bash' && RUNS_GIT.test(named)) ? REPOSITORY : THINKING;
+  return isRepository || (tool === 'bash' && RUNS_GIT.test(named)) ? REPOSITORY : THINKING;
 }
 
 function namedIn(args: unknown, field: 'path' | 'command'): string {

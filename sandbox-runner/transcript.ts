@@ -5,7 +5,6 @@
  */
 import type { FailureDetail, PiEntry } from '../src/contract/agent.ts';
 import { isBlank } from '../src/kernel/text.ts';
-import { RUNNER } from './config.ts';
 import type { SessionEntry } from './pi.ts';
 
 type MessageEntry = Extract<SessionEntry, { type: 'message' }>;
@@ -51,18 +50,6 @@ export function cutOffEntries(entries: readonly SessionEntry[], questionId: stri
     return !isAssistant(entry) || !isEmpty(entry.message);
   };
   return toWire(whole, { questionId, keep });
-}
-
-/** The same entries with long tool results reduced to a note, for a server that found the end too large. */
-export function withReducedResults(entries: readonly PiEntry[]): PiEntry[] {
-  return (entries as unknown as SessionEntry[]).map((entry) => {
-    if (entry.type !== 'message' || entry.message.role !== 'toolResult') return entry as unknown as PiEntry;
-    const { message } = entry;
-    const chars = message.content.reduce((sum, block) => sum + (block.type === 'text' ? block.text.length : block.data.length), 0);
-    if (chars <= RUNNER.toolResultKeptChars) return entry as unknown as PiEntry;
-    const note = `[Result of ${message.toolName} removed to keep this answer within its size limit: ${chars} characters. Call the tool again if it is needed.]`;
-    return { ...entry, message: { ...message, content: [{ type: 'text', text: note }] } } as unknown as PiEntry;
-  });
 }
 
 function failed(detail: FailureDetail): Judgement {

@@ -46,21 +46,56 @@ export interface CallOptions {
 
 /** One call with a JSON body and a bounded answer. Never throws. */
 export async function call(transport: Transport, options: CallOptions): Promise<Reply> {
-  if (options.signal.aborted) return { kind: 'cancelled' };
+  const signal = AbortSignal.any([options.signal, AbortSignal.timeout(options.timeoutMs)]);
   try {
-    const response = await request(transport.origin + options.path, {
-      dispatcher: transport.dispatcher,
-      method: options.method,
-      headers: options.body === undefined ? options.headers : { ...options.headers, 'content-type': 'application/json' },
-      body: options.body === undefined ? null : JSON.stringify(options.body),
-      signal: AbortSignal.any([options.signal, AbortSignal.timeout(options.timeoutMs)]),
-    });
+    const response = await send(transport, { ...options, signal });
     const text = await readBounded(response.body, options.maxBytes);
     if (response.statusCode >= 500) return { kind: 'unreachable' };
     return { kind: 'answered', status: response.statusCode, text };
   } catch {
     return { kind: options.signal.aborted ? 'cancelled' : 'unreachable' };
   }
+}
+
+/** An answer that is too large to be held: its body is read piece by piece, and reading may throw. */
+export interface OpenReply {
+  readonly kind: 'open';
+  readonly header: (name: string) => string | null;
+  readonly body: AsyncIterable<Buffer>;
+  /** Gives the connection up when not all of the body was read. */
+  readonly close: () => void;
+}
+
+/** One call whose answer is a stream. Only the signal bounds it. A refusal is read as usual. Never throws. */
+export async function openCall(transport: Transport, options: Omit<CallOptions, 'timeoutMs'>): Promise<OpenReply | Reply> {
+  try {
+    const { statusCode: status, headers, body } = await send(transport, options);
+    if (status < 400) {
+      // Whoever reads the body hears of its errors; closing it early is none.
+      body.on('error', () => undefined);
+      return { kind: 'open', header: (name) => textHeader(headers[name]), body, close: () => void body.destroy() };
+    }
+    const text = await readBounded(body, options.maxBytes);
+    return status >= 500 ? { kind: 'unreachable' } : { kind: 'answered', status, text };
+  } catch {
+    return { kind: options.signal.aborted ? 'cancelled' : 'unreachable' };
+  }
+}
+
+/** Throws when there is no answer. */
+function send(transport: Transport, options: Pick<CallOptions, 'method' | 'path' | 'headers' | 'body' | 'signal'>) {
+  options.signal.throwIfAborted();
+  return request(transport.origin + options.path, {
+    dispatcher: transport.dispatcher,
+    method: options.method,
+    headers: options.body === undefined ? options.headers : { ...options.headers, 'content-type': 'application/json' },
+    body: options.body === undefined ? null : JSON.stringify(options.body),
+    signal: options.signal,
+  });
+}
+
+function textHeader(value: string | string[] | undefined): string | null {
+  return typeof value === 'string' ? value : null;
 }
 
 async function readBounded(body: AsyncIterable<Buffer>, maxBytes: number): Promise<string> {

@@ -4,6 +4,7 @@
  * Rules: R5 nothing leaves after the lease is lost; R7 the end carries all entries of the attempt or none.
  */
 import type { AgentRun, ContextResponse, FailureDetail, TurnEndRequest } from '../src/contract/agent.ts';
+import { LIMITS } from '../src/contract/limits.ts';
 import { type Clock, pause } from '../src/kernel/clock.ts';
 import { errorKind } from '../src/kernel/log.ts';
 import { RUNNER } from './config.ts';
@@ -11,12 +12,14 @@ import { type ContextFolder, stageContextFolder } from './context-folder.ts';
 import { Fate } from './fate.ts';
 import type { GatewayClient, RunClient } from './gateway-client.ts';
 import { keepLease } from './lease.ts';
-import { createModelFetch } from './model-fetch.ts';
+import { createModelFetches } from './model-fetch.ts';
 import { PartialAnswer } from './partial.ts';
 import { openPiSession, type PiSession } from './pi-session.ts';
 import type { Protocol } from './protocol.ts';
+import { withNotedResults } from './read-notes.ts';
+import { answered } from './tools/ask-server.ts';
 import { createTools } from './tools/index.ts';
-import { cutOffEntries, finishedEntries, judge, withReducedResults } from './transcript.ts';
+import { cutOffEntries, finishedEntries, judge } from './transcript.ts';
 import type { Transport } from './transport.ts';
 import { Watcher } from './watcher.ts';
 
@@ -69,6 +72,7 @@ class Attempt {
   #pi: PiSession | null = null;
   #watcher: Watcher | null = null;
   #questionId = '';
+  #timeZone = 'UTC';
   /** Set when the attempt failed before Pi could judge it. */
   #failure: FailureDetail | null = null;
 
@@ -101,16 +105,26 @@ class Attempt {
   }
 
   async #open(context: ContextResponse): Promise<PiSession> {
-    const { client, fate, transport } = this.#options;
+    const { client, fate, transport, protocol, run } = this.#options;
     this.#questionId = context.questionEntryId;
-    const folder: ContextFolder = await stageContextFolder(this.#options.workDir, context.documents);
+    this.#timeZone = context.timeZone;
+    const folder: ContextFolder = await stageContextFolder(this.#options.workDir, context.documents, (path) => this.#fetchDocument(path));
     this.#pi = await openPiSession({
       context,
-      tools: createTools({ folder: () => folder, bash: this.#options.bash, setprivPath: this.#options.setprivPath }),
-      fetch: createModelFetch({ transport, fate, headers: () => client.headers() }),
+      tools: createTools({ ...this.#options, folder: () => folder, conversationId: () => context.conversationId }),
+      fetches: createModelFetches({ transport, fate, headers: () => client.headers() }),
+      log: (level, event, fields) => protocol.log(level, event, { runId: run.id, ...fields }),
       origin: transport.origin,
     });
     return this.#pi;
+  }
+
+  async #fetchDocument(path: string): Promise<string> {
+    const { client, fate } = this.#options;
+    const refusal = (): string => 'There is no such document. INDEX.md and the resource fields of documents say what can be read.';
+    const { content } = answered(await client.document(path, fate.decided), { fate, refusal });
+    if (Buffer.byteLength(content) > LIMITS.documentMaxBytes) throw new Error('The document is too large to be read.');
+    return content;
   }
 
   /** Asks, and aborts as soon as the attempt is decided. A Pi that does not become idle then is left behind. */
@@ -122,7 +136,7 @@ class Attempt {
     fate.decided.addEventListener('abort', abort, { once: true });
     try {
       if (fate.decided.aborted) return;
-      const asked = pi.ask(prompt).then(() => 'idle' as const);
+      const asked = this.#converse(pi, prompt).then(() => 'idle' as const);
       const late = aborted(fate.decided)
         .then(() => pause(clock, RUNNER.abortMaxMs))
         .then(() => 'stuck' as const);
@@ -134,6 +148,15 @@ class Attempt {
       fate.decided.removeEventListener('abort', abort);
       reporting.stop();
     }
+  }
+
+  /** Shortens the conversation first where that is due. A conversation that stays too long gets no question. */
+  async #converse(pi: PiSession, prompt: string): Promise<void> {
+    const { fate } = this.#options;
+    const hasRoom = await pi.makeRoom(prompt);
+    if (fate.decided.aborted) return;
+    if (hasRoom) await pi.ask(prompt);
+    else this.#failure = 'context_overflow';
   }
 
   /** Says how the attempt ended; nothing at all when the lease is lost. */
@@ -153,17 +176,20 @@ class Attempt {
   }
 
   #compose(): TurnEndRequest {
+    const judgement = this.#judge();
+    // A Pi that is still busy may append at any moment, so its path is left alone.
+    if (judgement.outcome !== 'FAILED' && this.outcome === 'usable') this.#pi?.settle();
+    const carried = this.#options.fate.verdict?.kind === 'stopped' ? cutOffEntries : finishedEntries;
+    return { ...judgement, entries: carried(this.#pi?.entries ?? [], this.#questionId), lastPartial: this.#partial.last() };
+  }
+
+  #judge(): Pick<TurnEndRequest, 'outcome' | 'reason' | 'detail'> {
     const { verdict } = this.#options.fate;
-    const entries = this.#pi?.entries ?? [];
-    const lastPartial = this.#partial.last();
-    if (verdict?.kind === 'stopped') {
-      const answer = { entries: cutOffEntries(entries, this.#questionId), lastPartial };
-      return verdict.stop === 'developer' ? { outcome: 'STOPPED', ...answer } : { outcome: 'FAILED', reason: 'DEADLINE', ...answer };
-    }
-    const sent = { entries: finishedEntries(entries, this.#questionId), lastPartial };
-    if (verdict?.kind === 'failed') return { outcome: 'FAILED', reason: verdict.reason, detail: verdict.detail, ...sent };
-    if (this.#failure !== null) return { outcome: 'FAILED', reason: 'ERROR', detail: this.#failure, ...sent };
-    return { ...judge(entries, this.#watcher?.overflowed ?? false), ...sent };
+    if (verdict?.kind === 'stopped')
+      return verdict.stop === 'developer' ? { outcome: 'STOPPED' } : { outcome: 'FAILED', reason: 'DEADLINE' };
+    if (verdict?.kind === 'failed') return { outcome: 'FAILED', reason: verdict.reason, detail: verdict.detail };
+    if (this.#failure !== null) return { outcome: 'FAILED', reason: 'ERROR', detail: this.#failure };
+    return judge(this.#pi?.entries ?? [], this.#watcher?.overflowed ?? false);
   }
 
   /** Sends the end; one that the server cannot take is sent smaller, then as a failure without entries. */
@@ -172,7 +198,7 @@ class Attempt {
     let sent = end;
     let result = await client.endTurn(sent);
     if (isRefused(result, 413)) {
-      sent = { ...end, entries: withReducedResults(end.entries) };
+      sent = { ...end, entries: withNotedResults(end.entries, this.#timeZone) };
       result = await client.endTurn(sent);
     }
     if (isRefused(result, 413) || isRefused(result, 400)) {

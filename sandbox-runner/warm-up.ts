@@ -138,6 +138,7 @@ function contextFor(api: LlmApi): ContextResponse {
     systemPrompt: 'Warm up.',
     situation: 'Nobody has asked yet.',
     model: { id: 'warm-up', api, ...SMALLEST_MODEL },
+    timeZone: 'UTC',
     documents: '',
   };
 }

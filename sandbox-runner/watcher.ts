@@ -9,7 +9,7 @@ import type { Protocol } from './protocol.ts';
 import { turnStage } from './stage.ts';
 
 /** Tools by the name that the model used; any other name is the model's own invention. */
-const KNOWN_TOOLS = new Set(['read', 'bash']);
+const KNOWN_TOOLS = new Set(['read', 'bash', 'load_context', 'search_conversation']);
 
 export interface WatcherOptions {
   readonly session: AgentSession;

@@ -62,6 +62,12 @@ function copyOf(entry: PiEntry, kind: NewEntry['kind'], payload: string): CopyOf
   return { skeleton: piSkeleton(payload), sourceIds: [...named].slice(0, SOURCES_MAX) as EntryId[] };
 }
 
+/** The first entry that a summary keeps; null when it names none. */
+function firstKeptId(entry: PiEntry): EntryId | null {
+  const id = entry['firstKeptEntryId'];
+  return isUuid(id) ? (id as EntryId) : null;
+}
+
 /** `failed`: only summaries are kept. */
 export function deriveEntries(entries: readonly PiEntry[], failed: boolean): DerivedEntries {
   const derived: NewEntry[] = [];
@@ -74,7 +80,8 @@ export function deriveEntries(entries: readonly PiEntry[], failed: boolean): Der
     seen.add(entry.id);
     const payload = JSON.stringify(entry);
     const copy = copyOf(entry, shape.kind, payload);
-    derived.push({ ...shape, id: entry.id as EntryId, payload, ...(copy ? { copy } : {}) });
+    const kept = shape.kind === 'SUMMARY' ? { firstKeptId: firstKeptId(entry) } : {};
+    derived.push({ ...shape, ...kept, id: entry.id as EntryId, payload, ...(copy ? { copy } : {}) });
   }
   return { kind: 'entries', entries: derived };
 }

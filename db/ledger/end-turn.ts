@@ -18,6 +18,8 @@ export interface NewEntry {
   readonly text: string | null;
   /** Pi's entry as JSON text, stored byte for byte. */
   readonly payload: string;
+  /** Only of a summary: the first entry that it keeps. What it covers ends before that. */
+  readonly firstKeptId?: EntryId | null;
   /** The words that a search finds; default: `text` of an answer. */
   readonly searchText?: string | null;
   /** A summary or a search result: it repeats words of other entries. */
@@ -67,7 +69,7 @@ const endRow = z.object({
 });
 
 export async function endTurn(db: Executor, p: EndParams): Promise<EndResult> {
-  const list = <K extends keyof NewEntry>(key: K) => p.entries.map((entry) => entry[key]);
+  const list = <K extends keyof NewEntry>(key: K) => p.entries.map((entry) => entry[key] ?? null);
   const searchTexts = p.entries.map((entry) =>
     entry.searchText === undefined && entry.kind === 'ANSWER' ? entry.text : (entry.searchText ?? null),
   );
@@ -76,7 +78,7 @@ export async function endTurn(db: Executor, p: EndParams): Promise<EndResult> {
   const sources = p.entries.map(({ copy }) => copy?.sourceIds && `{${copy.sourceIds.join(',')}}`).map((ids) => ids ?? null);
   const row = await db.maybeOne(sql.prepared('ledger_end_turn', endRow)`
     with claim as materialized (
-      select r.id, r.turn_id, t.account_id, t.surface, t.status, r.context_erasures, c.parent_conversation_id as main_id,
+      select r.id, r.turn_id, t.account_id, t.surface, t.status, t.question_seq, r.context_erasures, c.parent_conversation_id as main_id,
         q.erased_at is null as asked
       from agent_run r join mentor_turn t on t.id = r.turn_id join mentor_entry q on q.id = t.question_entry_id
         join mentor_conversation c on c.id = t.conversation_id
@@ -88,7 +90,7 @@ export async function endTurn(db: Executor, p: EndParams): Promise<EndResult> {
     ), given as materialized (
       select g.* from fence, claim, unnest(${sql.array(list('id'), 'uuid')}, ${sql.array(list('kind'), 'text')}, ${sql.array(list('text'), 'text')},
         ${sql.array(list('payload'), 'text')}, ${sql.array(searchTexts, 'text')}, ${sql.array(isCopy, 'bool')}, ${sql.array(skeletons, 'text')},
-        ${sql.array(sources, 'text')}) with ordinality as g(id, kind, text, payload, search_text, is_copy, skeleton, sources, nth)
+        ${sql.array(sources, 'text')}, ${sql.array(list('firstKeptId'), 'uuid')}) with ordinality as g(id, kind, text, payload, search_text, is_copy, skeleton, sources, first_kept_id, nth)
       where fence.may_write and claim.asked
     ), conv as (
       update mentor_conversation c set version = c.version + 1, last_seq = c.last_seq + (select count(*) from given),
@@ -96,7 +98,8 @@ export async function endTurn(db: Executor, p: EndParams): Promise<EndResult> {
           else c.last_answer_at end
       from claim cross join fence left join tree on true
       where c.id = ${p.conversationId}::uuid and c.version = ${p.version}::bigint
-      returning c.id, c.workspace_id, c.version, c.last_seq, coalesce(tree.erasures, c.erasures) > claim.context_erasures as stale
+      returning c.id, c.workspace_id, c.parent_conversation_id, c.version, c.last_seq, c.last_seq - (select count(*) from given) as seq_before,
+        coalesce(tree.erasures, c.erasures) > claim.context_erasures as stale
     ), turn as (
       update mentor_turn t set
         status = case when t.status = 'STOPPED' then 'STOPPED' else ${p.status}::text end,
@@ -113,19 +116,39 @@ export async function endTurn(db: Executor, p: EndParams): Promise<EndResult> {
       returning r.id
     ), freed as (
       update turn_slot s set run_id = null from run where s.run_id = run.id
+    ), kept as (
+      -- Where the first entry stands that a summary keeps: in the ledger at (turn_seq, seq), or the nth of this end. One that keeps nothing
+      -- that is known here keeps what comes after itself. No row: a thread's summary that keeps entries of its parent covers none of its own.
+      select g.id, coalesce(kt.question_seq, k.seq, claim.question_seq) as turn_seq, coalesce(k.seq, conv.seq_before + 1) as seq,
+        case when k.id is null then coalesce(own.nth, g.nth) else 1 end as nth
+      from given g cross join conv cross join claim left join given own on own.id = g.first_kept_id
+        left join mentor_entry k on k.id = g.first_kept_id and k.conversation_id = conv.id left join mentor_turn kt on kt.id = k.turn_id
+      where g.kind = 'SUMMARY'
+        and not exists (select 1 from mentor_entry up where up.id = g.first_kept_id and up.conversation_id = conv.parent_conversation_id)
+    ), cover as (
+      -- The last entry before it, in path order; coverage starts at the first entry of the conversation.
+      select kept.id, case when kept.nth > 1 then conv.seq_before + kept.nth - 1 else
+        (select e.seq from mentor_entry e left join mentor_turn t on t.id = e.turn_id
+         where e.conversation_id = conv.id and (coalesce(t.question_seq, e.seq), e.seq) < (kept.turn_seq, kept.seq)
+         order by coalesce(t.question_seq, e.seq) desc, e.seq desc limit 1) end as to_seq
+      from kept, conv
     ), entry as (
       insert into mentor_entry (id, workspace_id, conversation_id, turn_id, seq, kind, surface, text, search_text, payload, source_entry_ids,
-        erased_at)
-      select g.id, conv.workspace_id, conv.id, turn.id, conv.last_seq - (select count(*) from given) + g.nth, g.kind, claim.surface,
+        erased_at, from_seq, to_seq)
+      select g.id, conv.workspace_id, conv.id, turn.id, conv.seq_before + g.nth, g.kind, claim.surface,
         g.text, g.search_text, case when conv.stale and g.is_copy then g.skeleton else g.payload end::json,
-        case when not conv.stale then g.sources::uuid[] end, case when conv.stale and g.is_copy then clock_timestamp() end
-      from given g, conv, turn, claim
+        case when not conv.stale then g.sources::uuid[] end, case when conv.stale and g.is_copy then clock_timestamp() end,
+        case when cover.to_seq is not null then 1 end, cover.to_seq
+      from given g cross join conv cross join turn cross join claim left join cover on cover.id = g.id
       returning id, kind, text, seq
     )
     select conv.version, turn.id as turn_id, turn.status, turn.surface, turn.queue_wait_ms, turn.duration_ms,
       coalesce((select array_agg(e.id order by e.seq) from entry e where e.kind = 'ANSWER' and e.text is not null), '{}') as entry_ids
     from conv, turn`);
-  if (!row) return null;
+  return row && toResult(row);
+}
+
+function toResult(row: z.infer<typeof endRow>): NonNullable<EndResult> {
   const timing = { surface: row.surface, queueWaitMs: row.queue_wait_ms, durationMs: row.duration_ms };
   return {
     version: row.version,

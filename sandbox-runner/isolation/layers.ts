@@ -80,21 +80,18 @@ export function runnerLayer(options: RunnerLayerOptions, command: readonly strin
   ];
 }
 
-export interface ToolLayerOptions {
-  /** Read-only inside: a command cannot change what it was loaded with. */
-  readonly readOnlyDirs?: readonly string[];
-}
+/** What was loaded for the turn. A command reads it and cannot change it, whatever the rights of its files are. */
+const LOADED = `${WORKSPACE_DIR}/repos`;
 
 /** The command line that runs `command` in a layer of its own, inside of the runner's. Its filter comes in as TOOL_FDS. */
-export function toolLayer(command: readonly string[], options: ToolLayerOptions = {}): string[] {
+export function toolLayer(command: readonly string[], cwd: string = WORKSPACE_DIR): string[] {
   const { openFiles, fileBytes, cpuSeconds, processes, memoryBytes } = TOOL_LIMITS;
   return [
     ...['prlimit', '--core=0', `--nofile=${openFiles}`, `--fsize=${fileBytes}`, `--cpu=${cpuSeconds}`],
     ...[`--nproc=${processes}`, `--as=${memoryBytes}`, 'bwrap', ...NAMESPACES, '--disable-userns', ...SYSTEM],
     ...['--cap-drop', 'ALL', '--seccomp', String(TOOL_FDS.filter)],
     ...['--size', String(TOOL_TMP_BYTES), '--tmpfs', '/tmp', '--bind', WORKSPACE_DIR, WORKSPACE_DIR],
-    ...(options.readOnlyDirs ?? []).flatMap((dir) => ['--ro-bind', dir, dir]),
-    ...['--remount-ro', '/', '--chdir', WORKSPACE_DIR, '--clearenv'],
+    ...['--ro-bind-try', LOADED, LOADED, '--remount-ro', '/', '--chdir', cwd, '--clearenv'],
     ...environment({ PATH: '/usr/local/bin:/usr/bin:/bin', HOME: WORKSPACE_DIR, LANG: 'C.UTF-8' }),
     ...['--', ...command],
   ];

@@ -1,13 +1,13 @@
 /**
- * Owns: the bash tool: what the model is told about it, the refusal where it may not run, and the text of a result.
- * Does not own: the process (command.ts), and isolation: where bash is allowed, somebody has decided that it may run.
+ * Owns: the bash tool: what the model is told about it, the refusal where it may not run, and its paths on this machine.
+ * Does not own: the process and its output (command.ts), and isolation: where bash is allowed, somebody has decided that it may run.
  * Declared the same for each turn, whatever the machine can do: the tools are part of the stable prefix of a request.
  */
 import { LIMITS } from '../../src/contract/limits.ts';
 import { WORKSPACE_DIR } from '../config.ts';
 import type { ContextFolder } from '../context-folder.ts';
-import { pi, type ToolDefinition } from '../pi.ts';
-import { type CommandResult, runCommand } from './command.ts';
+import type { ToolDefinition } from '../pi.ts';
+import { commandText, runCommand } from './command.ts';
 import { wellFormedResult } from './result.ts';
 
 const TIMEOUT_SECONDS = LIMITS.bashTimeoutMs / 1_000;
@@ -46,13 +46,14 @@ export function createBashTool(options: BashToolOptions): ToolDefinition {
       const { command, timeout } = params as { command: string; timeout?: number };
       const { localDir } = options.folder();
       const result = await runCommand({
-        command: command.replaceAll(WORKSPACE_DIR, localDir),
+        argv: ['bash', '--norc', '--noprofile', '-c', command.replaceAll(WORKSPACE_DIR, localDir)],
         cwd: localDir,
         timeoutMs: timeoutOf(timeout),
         setprivPath: options.setprivPath,
         signal: signal ?? new AbortController().signal,
       });
-      return present(result, (text) => text.replaceAll(localDir, WORKSPACE_DIR));
+      const { text, failed } = commandText(result, (printed) => printed.replaceAll(localDir, WORKSPACE_DIR));
+      return wellFormedResult({ content: [{ type: 'text', text: text === '' ? '(no output)' : text }], isError: failed });
     },
   };
 }
@@ -60,32 +61,4 @@ export function createBashTool(options: BashToolOptions): ToolDefinition {
 function timeoutOf(seconds: number | undefined): number {
   const wantedMs = seconds !== undefined && seconds > 0 ? seconds * 1_000 : LIMITS.bashTimeoutMs;
   return Math.min(wantedMs, LIMITS.bashTimeoutMs);
-}
-
-function present(result: CommandResult, toWire: (text: string) => string) {
-  const { content, truncated } = pi.truncateTail(toWire(result.tail));
-  const isCut = truncated || result.outputBytes > result.tailBytes;
-  const status = statusOf(result);
-  const parts = [
-    content.replace(/\n+$/, ''),
-    isCut ? `[Showing the end of ${pi.formatSize(result.outputBytes)} of output.]` : '',
-    status ?? '',
-  ];
-  const text = parts.filter((part) => part !== '').join('\n\n');
-  return wellFormedResult({ content: [{ type: 'text', text: text === '' ? '(no output)' : text }], isError: status !== null });
-}
-
-function statusOf(result: CommandResult): string | null {
-  switch (result.how) {
-    case 'exited':
-      return result.exitCode === 0 ? null : `Command exited with code ${result.exitCode}`;
-    case 'timeout':
-      return `Command timed out after ${result.timeoutMs / 1_000} seconds and was ended.`;
-    case 'output':
-      return 'Command printed too much and was ended. Send its output to a file, or make it print less.';
-    case 'aborted':
-      return 'Command aborted';
-    case 'failed':
-      return 'bash could not be started.';
-  }
 }

@@ -1,6 +1,6 @@
 /**
- * Owns: one command as a process: an empty environment, its own process group, a time limit, a bounded output, and an end that takes
- * the whole group with it.
+ * Owns: one command as a process: an empty environment, its own process group, a time limit, a bounded output, an end that takes the whole
+ * group with it, and its output as the model reads it.
  * In an isolated runner each command gets a layer of its own (isolation/layers.ts), which ends with it and takes everything along.
  * Does not own: who may run commands (bash.ts). A descendant that leaves its group (setsid) survives where nothing is isolated.
  */
@@ -8,13 +8,15 @@ import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process'
 import { closeSync, openSync } from 'node:fs';
 import { RUNNER } from '../config.ts';
 import { TOOL_FDS, toolLayer } from '../isolation/layers.ts';
+import { pi } from '../pi.ts';
 
 /** The only environment that a command sees besides HOME. */
 const COMMAND_PATH = '/usr/local/bin:/usr/bin:/bin';
 const COMMAND_LANG = 'C.UTF-8';
 
 export interface CommandOptions {
-  readonly command: string;
+  /** Program and arguments; never a line for a shell. */
+  readonly argv: readonly string[];
   readonly cwd: string;
   readonly timeoutMs: number;
   readonly setprivPath: string | null;
@@ -80,8 +82,7 @@ export async function runCommand(options: CommandOptions): Promise<CommandResult
 }
 
 function start(options: CommandOptions): ChildProcess {
-  const bash = ['bash', '--norc', '--noprofile', '-c', options.command];
-  const child = toolFilter === null ? startPlain(bash, options) : startConfined(bash, toolFilter);
+  const child = toolFilter === null ? startPlain(options) : startConfined(options, toolFilter);
   if (child.pid !== undefined) groups.add(child.pid);
   return child;
 }
@@ -89,8 +90,8 @@ function start(options: CommandOptions): ChildProcess {
 /** A group of its own, so that one signal reaches all of it. */
 const OWN_GROUP: SpawnOptions = { detached: true };
 
-function startPlain(command: readonly string[], { cwd, setprivPath }: CommandOptions): ChildProcess {
-  const [file = '', ...args] = setprivPath === null ? command : [setprivPath, '--pdeathsig=KILL', ...command];
+function startPlain({ argv, cwd, setprivPath }: CommandOptions): ChildProcess {
+  const [file = '', ...args] = setprivPath === null ? argv : [setprivPath, '--pdeathsig=KILL', '--', ...argv];
   return spawn(file, args, {
     ...OWN_GROUP,
     cwd,
@@ -99,10 +100,10 @@ function startPlain(command: readonly string[], { cwd, setprivPath }: CommandOpt
   });
 }
 
-function startConfined(command: readonly string[], filterPath: string): ChildProcess {
+function startConfined({ argv, cwd }: CommandOptions, filterPath: string): ChildProcess {
   const filter = openSync(filterPath, 'r');
   try {
-    const [file = '', ...args] = toolLayer(command);
+    const [file = '', ...args] = toolLayer(argv, cwd);
     const stdio: ('ignore' | 'pipe' | number)[] = ['ignore', 'pipe', 'pipe'];
     stdio[TOOL_FDS.filter] = filter;
     return spawn(file, args, { ...OWN_GROUP, env: { PATH: COMMAND_PATH }, stdio });
@@ -131,6 +132,34 @@ function ended(child: ChildProcess): Promise<number | null> {
       child.once('close', done);
     });
   });
+}
+
+/** The end of what a command printed and, when it did not succeed, why; as long as a tool result may be. */
+export function commandText(result: CommandResult, toWire: (text: string) => string): { readonly text: string; readonly failed: boolean } {
+  const { content, truncated } = pi.truncateTail(toWire(result.tail));
+  const isCut = truncated || result.outputBytes > result.tailBytes;
+  const status = statusOf(result);
+  const parts = [
+    content.replace(/\n+$/, ''),
+    isCut ? `[Showing the end of ${pi.formatSize(result.outputBytes)} of output.]` : '',
+    status ?? '',
+  ];
+  return { text: parts.filter((part) => part !== '').join('\n\n'), failed: status !== null };
+}
+
+function statusOf(result: CommandResult): string | null {
+  switch (result.how) {
+    case 'exited':
+      return result.exitCode === 0 ? null : `Command exited with code ${result.exitCode}`;
+    case 'timeout':
+      return `Command timed out after ${result.timeoutMs / 1_000} seconds and was ended.`;
+    case 'output':
+      return 'Command printed too much and was ended. Send its output to a file, or make it print less.';
+    case 'aborted':
+      return 'Command aborted';
+    case 'failed':
+      return 'The command could not be started.';
+  }
 }
 
 function killGroup(pid: number): void {

@@ -187,11 +187,11 @@ describe('a runner ends turns', () => {
     it('that finds the conversation too long makes Pi shorten it once and go on; the end carries the summary', async () => {
       const words = 'A long story about practices. '.repeat(4_000);
       const entries = [1, 2, 3].flatMap((turn) => storedTurn(turn, words));
-      fake.on('model', (_call, response) => {
-        const nth = fake.named('model').length;
-        if (nth === 1)
+      fake.on('model', (call, response) => {
+        const isSummary = JSON.stringify(call.body).includes('context summarization assistant');
+        if (fake.named('model').length === 1)
           reply(response, 400, { error: { code: 'context_length_exceeded', message: 'maximum context length is 32768 tokens' } });
-        else streamWords(response, [nth === 2 ? '## Goal: a summary of the conversation so far' : 'Shorter now.']);
+        else streamWords(response, [isSummary ? '## Goal: a summary of the conversation so far' : 'Shorter now.']);
       });
       fake.giveRun({ entries });
       const end = await fake.end();
@@ -236,7 +236,9 @@ describe('a runner ends turns', () => {
       fake.giveRun({ documents });
       const [whole, reduced, failure] = [await fake.end(1), await fake.end(2), await fake.end(3)];
       expect(wordsIn(whole.entries, 'toolResult')[0]).to.have.length(5_000);
-      expect(wordsIn(reduced.entries, 'toolResult')[0]).to.match(/^\[Result of read removed .* 5000 characters/);
+      expect(wordsIn(reduced.entries, 'toolResult')[0]).to.match(
+        /^\[Result of read INDEX\.md from \w{3} [\d-]+ [\d:]+ \+0[12]:00 was removed\. Read it again if you need it\.\]$/,
+      );
       expect(wordsIn(reduced.entries, 'assistant')).to.deep.equal(wordsIn(whole.entries, 'assistant'));
       expect(failure).to.deep.include({ outcome: 'FAILED', detail: 'end_too_large', entries: [] });
     });

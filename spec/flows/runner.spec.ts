@@ -55,6 +55,8 @@ describe('a runner answers turns', () => {
       expect((call.body as { tools: { function: { name: string } }[] }).tools.map((tool) => tool.function.name)).to.deep.equal([
         'read',
         'bash',
+        'load_context',
+        'search_conversation',
       ]);
       expect(end.outcome).to.equal('DONE');
       expect(wordsIn(end.entries, 'assistant')).to.deep.equal(['It works.']);

@@ -17,7 +17,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { type ContextFolder, stageContextFolder } from '../../sandbox-runner/context-folder.ts';
+import { type ContextFolder, type FetchDocument, stageContextFolder } from '../../sandbox-runner/context-folder.ts';
 import { idleStage, turnStage } from '../../sandbox-runner/stage.ts';
 import { readTar } from '../../sandbox-runner/tar.ts';
 import { type TarEntry, tarOf } from '../support/agent-scripts.ts';
@@ -34,7 +34,14 @@ describe('the context folder of a turn', () => {
   });
   afterEach(() => rmSync(root, { recursive: true }));
 
-  const stage = (entries: readonly TarEntry[]): Promise<ContextFolder> => stageContextFolder(workDir, tarOf(entries).toString('base64'));
+  const fetched: string[] = [];
+  /** How an item document is answered, and which were asked for. */
+  let fetchDocument: FetchDocument = () => Promise.reject(new Error('There is no such document.'));
+  const stage = (entries: readonly TarEntry[]): Promise<ContextFolder> =>
+    stageContextFolder(workDir, tarOf(entries).toString('base64'), (path) => {
+      fetched.push(path);
+      return fetchDocument(path);
+    });
   const refusal = (work: Promise<unknown>): Promise<unknown> =>
     work.then(
       () => 'accepted',
@@ -140,10 +147,72 @@ describe('the context folder of a turn', () => {
     }
   });
 
+  describe('item documents', () => {
+    const PATH = 'inputs/context/issue/12.json';
+
+    beforeEach(() => {
+      fetched.length = 0;
+    });
+
+    it('are fetched on the first read, once for all readers, and are read-only files afterwards', async () => {
+      const gate = Promise.withResolvers<string>();
+      fetchDocument = () => gate.promise;
+      const folder = await stage([]);
+      const reads = [folder.resolveFile(PATH), folder.resolveFile(`/workspace/work/${PATH}`), folder.resolveFile(`./x/../${PATH}`)];
+      gate.resolve('{"title":"Flaky"}');
+      const local = join(folder.localDir, PATH);
+      expect(await Promise.all(reads)).to.deep.equal([local, local, local]);
+      await folder.resolveFile(PATH);
+      expect(fetched).to.deep.equal([PATH]);
+      expect(readFileSync(local, 'utf8')).to.equal('{"title":"Flaky"}');
+      expect(statSync(local).mode & 0o777).to.equal(0o444);
+      expect(readdirSync(join(folder.localDir, 'inputs/context/issue')), 'nothing half-written is left').to.deep.equal(['12.json']);
+    });
+
+    it('that could not be fetched are asked for again by the next read', async () => {
+      fetchDocument = () => Promise.reject(new Error('There is no such document.'));
+      const folder = await stage([]);
+      expect(await refusal(folder.resolveFile(PATH))).to.have.property('message', 'There is no such document.');
+      fetchDocument = () => Promise.resolve('{}');
+      expect(await folder.resolveFile(PATH)).to.equal(join(folder.localDir, PATH));
+    });
+
+    it('are asked for only under a path that a document can name', async () => {
+      fetchDocument = () => Promise.resolve('{}');
+      const folder = await stage([good]);
+      await folder.resolveFile('inputs/context/review_attempts/pull_request/7.json');
+      await folder.resolveFile('INDEX.md');
+      const others = [
+        'inputs/context/user.json',
+        'inputs/context/issue/12.txt',
+        'inputs/context/issue/../../../12.json',
+        'issue/12.json',
+        'repos/a/b.json',
+      ];
+      for (const path of others) expect(await refusal(folder.resolveFile(path)), path).to.be.an('error');
+      expect(fetched).to.deep.equal(['inputs/context/review_attempts/pull_request/7.json']);
+    });
+
+    it('are never written through a link that a command has left there', async () => {
+      fetchDocument = () => Promise.resolve('{}');
+      const folder = await stage([]);
+      mkdirSync(join(workDir, 'inputs/context'), { recursive: true });
+      symlinkSync(root, join(workDir, 'inputs/context/issue'));
+      expect(await refusal(folder.resolveFile(PATH))).to.be.an('error');
+      expect(await refusal(folder.resolveFile('inputs/context/issue/deeper/12.json'))).to.be.an('error');
+      expect(readdirSync(root).sort()).to.deep.equal(['secret', 'work']);
+    });
+  });
+
   it('shows a stage that never repeats what the model wrote', () => {
     expect(turnStage('read', { path: 'inputs/context/prepared_conversation_feedback.json' })).to.equal('Reading your practice feedback…');
     expect(turnStage('bash', { command: 'cd repos/acme/secret && ls' })).to.equal('Reading the repository…');
     expect(turnStage('bash', { command: 'x; git log' })).to.equal('Reading the repository…');
+    expect(turnStage('bash', { command: 'cat repos/acme/activity.ts repos/acme/INDEX.md' })).to.equal('Reading the repository…');
+    expect(turnStage('bash', { command: 'diff repos/acme/a inputs/context/issue/7.json' })).to.equal('Reading your open work…');
+    expect(turnStage('read', { path: 'inputs/context/merge_readiness/7.json' })).to.equal('Reading your open work…');
+    expect(turnStage('bash', { command: 'git' })).to.equal('Reading the repository…');
+    expect(turnStage('bash', { command: 'echo digit legit' })).to.equal(idleStage);
     expect(turnStage('load_context', {})).to.equal('Loading the repository…');
     expect(turnStage('search_conversation', {})).to.equal('Looking back through this conversation…');
     for (const args of [{ path: 'secret.txt' }, {}, null, 'text', { path: 7 }]) expect(turnStage('read', args)).to.equal(idleStage);

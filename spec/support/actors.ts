@@ -141,7 +141,7 @@ async function contextOf(db: Database, runId: RunId): Promise<ContextResponse | 
     turnId: String(row['id']),
     questionEntryId: String(row['question_entry_id']),
     prompt: String(row['text']),
-    ...{ entries: [], systemPrompt: '', situation: '', documents: '' },
+    ...{ entries: [], systemPrompt: '', situation: '', timeZone: 'UTC', documents: '' },
     model: { id: 'stub', api: 'openai-completions', contextTokens: 1, outputTokens: 1 },
   };
 }

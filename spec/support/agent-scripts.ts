@@ -30,7 +30,7 @@ export const openai = {
     ],
   }),
   finish: (reason: string) => ({ id: 'c', choices: [{ index: 0, delta: {}, finish_reason: reason }] }),
-  usage: () => ({ id: 'c', choices: [], usage: { prompt_tokens: 100, completion_tokens: 10, total_tokens: 110 } }),
+  usage: (total = 110) => ({ id: 'c', choices: [], usage: { prompt_tokens: total - 10, completion_tokens: 10, total_tokens: total } }),
 };
 
 /** A whole OpenAI answer of words, with the usage chunk that has no choices. */
@@ -87,15 +87,18 @@ export function streamResponses(response: ServerResponse, words: readonly string
   response.end();
 }
 
-/** Question and answer of an earlier turn as the ledger gives them; turns count from 1 and follow one another. */
-export function storedTurn(turn: number, answer: string): PiEntry[] {
+/**
+ * Question and answer of an earlier turn as the ledger gives them; turns count from 1 and follow one another. `tokens`: what the provider
+ * counted for the answer and all before it; 0 for one that did not tell.
+ */
+export function storedTurn(turn: number, answer: string, tokens = 2): PiEntry[] {
   const timestamp = new Date(Date.UTC(2026, 9, 8, 7, turn)).toISOString();
   const usage = {
-    input: 1,
-    output: 1,
+    input: tokens,
+    output: 0,
     cacheRead: 0,
     cacheWrite: 0,
-    totalTokens: 2,
+    totalTokens: tokens,
     cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 },
   };
   const question = { role: 'user', content: `Question ${turn}?`, timestamp: turn };
@@ -114,6 +117,33 @@ export function storedTurn(turn: number, answer: string): PiEntry[] {
     { type: 'message', id: `q${turn}`, parentId: turn === 1 ? null : `a${turn - 1}`, timestamp, message: question },
     { type: 'message', id: `a${turn}`, parentId: `q${turn}`, timestamp, message: answered },
   ];
+}
+
+export interface StoredCall {
+  readonly name: string;
+  readonly args: object;
+  readonly result: string;
+}
+
+/** An earlier turn in which the model called tools before it answered. Its results have the ids `r{turn}.{n}`, n from 1. */
+export function storedToolTurn(turn: number, calls: readonly StoredCall[]): PiEntry[] {
+  const [question, answer] = storedTurn(turn, 'Seen.') as [PiEntry, PiEntry];
+  const { timestamp } = question;
+  const callId = (n: number): string => `call-${turn}-${n + 1}`;
+  const content = calls.map(({ name, args }, n) => ({ type: 'toolCall', id: callId(n), name, arguments: args }));
+  const called = { ...(answer['message'] as object), content, stopReason: 'toolUse' };
+  const results = calls.map(({ name, result }, n) => {
+    const message = {
+      role: 'toolResult',
+      toolCallId: callId(n),
+      toolName: name,
+      content: [{ type: 'text', text: result }],
+      isError: false,
+    };
+    return { type: 'message', id: `r${turn}.${n + 1}`, timestamp, message: { ...message, timestamp: turn } };
+  });
+  const all = [question, { type: 'message', id: `c${turn}`, timestamp, message: called }, ...results, answer];
+  return all.map((entry, index) => ({ ...entry, parentId: all[index - 1]?.id ?? question.parentId }));
 }
 
 /** What the model was told, in order: role and words of each message of a request in either format. */
@@ -142,6 +172,10 @@ export interface TarEntry {
   /** ustar's type flag: `0` file, `5` folder, `1` hard link, `2` symbolic link, `3` device, `6` pipe. */
   readonly type?: string;
   readonly linkTo?: string;
+  /** Seven octal digits; `0000644` unless told. */
+  readonly mode?: string;
+  /** The 12 bytes of the size as they stand in the header, for one that lies. */
+  readonly sizeField?: string;
 }
 
 /** A ustar archive of the entries, in order: honest ones, and ones that no packer would make. */
@@ -153,8 +187,8 @@ function entryOf(entry: TarEntry): Buffer {
   const data = Buffer.from(entry.data ?? '');
   const header = Buffer.alloc(TAR_BLOCK);
   header.write(entry.path, 0, 100);
-  header.write('0000644\0', 100);
-  header.write(`${data.length.toString(8).padStart(11, '0')}\0`, 124);
+  header.write(`${entry.mode ?? '0000644'}\0`, 100);
+  header.write(entry.sizeField ?? `${data.length.toString(8).padStart(11, '0')}\0`, 124, 12, 'latin1');
   header.write(' '.repeat(8), 148);
   header.write(entry.type ?? '0', 156);
   header.write(entry.linkTo ?? '', 157, 100);

@@ -3,15 +3,26 @@
  * spec scripts call by call, model calls included.
  * Does not own: the fault-injecting model server of the gateway's specs (model-server.ts), and the rules of the real listener.
  */
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import type { AgentRun, ContextResponse, TurnEndRequest } from '../../src/contract/agent.ts';
+import { type AgentRun, type ContextResponse, LOAD_HEADER, type LoadManifest, type TurnEndRequest } from '../../src/contract/agent.ts';
 import { uuidv7 } from '../../src/kernel/ids.ts';
 import { streamWords } from './agent-scripts.ts';
 
 /** `model` is any model call; the others are the last part of the path of a run's call. */
-export type CallName = 'next' | 'context' | 'lease' | 'turn/partial' | 'turn/end' | 'end' | 'model';
+export type CallName =
+  | 'next'
+  | 'context'
+  | 'lease'
+  | 'turn/partial'
+  | 'turn/search'
+  | 'turn/sandbox/document'
+  | 'turn/sandbox/load'
+  | 'turn/end'
+  | 'end'
+  | 'model';
 
 export interface SeenCall {
   readonly name: CallName;
@@ -190,6 +201,7 @@ export function exampleContext(changes: Partial<ContextResponse>): ContextRespon
     systemPrompt: 'You are Hephaestus.',
     situation: 'The time now: 09:12.',
     model: { id: 'everyday', api: 'openai-completions', contextTokens: CONTEXT_TOKENS, outputTokens: OUTPUT_TOKENS },
+    timeZone: 'Europe/Berlin',
     documents: '',
     ...changes,
   };
@@ -199,6 +211,17 @@ export function reply(response: ServerResponse, status: number, body: unknown): 
   if (response.destroyed) return;
   response.writeHead(status, { 'content-type': 'application/json' });
   response.end(JSON.stringify(body));
+}
+
+/** A load as the real listener sends it: the archive, and its manifest in a header. `changes` make it lie. */
+export function sendLoad(response: ServerResponse, archive: Buffer, changes: Partial<LoadManifest>): void {
+  const sha256 = createHash('sha256').update(archive).digest('hex');
+  const manifest = { directory: 'repos/heph', version: 'c0ffee', bytes: archive.length, sha256, summary: null, ...changes };
+  response.writeHead(200, {
+    'content-type': 'application/x-tar',
+    [LOAD_HEADER]: Buffer.from(JSON.stringify(manifest)).toString('base64url'),
+  });
+  response.end(archive);
 }
 
 /** A refusal as the real listener writes it. */

@@ -45,6 +45,7 @@ export async function buildContext(db: Database, runId: RunId, options: ContextO
     systemPrompt: prompt,
     situation: situation(facts),
     model: { id, api, contextTokens, outputTokens },
+    timeZone: facts.timeZone,
     documents: tar(contextFiles(facts)).toString('base64'),
   };
 }

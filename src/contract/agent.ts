@@ -65,6 +65,8 @@ export const contextResponseSchema = z.object({
   /** Added as the last message of each model request and never stored. */
   situation: z.string(),
   model: agentModelSchema,
+  /** IANA name of the account's zone: times that the loop writes for the model. A server of an older release does not say. */
+  timeZone: z.string().default('UTC'),
   /** A tar archive of the fixed documents, Base64. */
   documents: z.string(),
 });
@@ -108,6 +110,7 @@ export const searchHitSchema = z.object({
   /** The words around the match, cut on a code point boundary. */
   text: z.string(),
 });
+export type SearchHit = z.infer<typeof searchHitSchema>;
 export const searchResponseSchema = z.object({ hits: z.array(searchHitSchema).max(LIMITS.searchHitsMax), truncated: z.boolean() });
 export type SearchResponse = z.infer<typeof searchResponseSchema>;
 

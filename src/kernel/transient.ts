@@ -52,6 +52,18 @@ export const TRANSIENT = {
     unknownOutcome: 'a read: repeat',
     clientSees: 'the turn fails after the lease or the retries',
   },
+  /** POST turn/search and turn/sandbox/document: the tool repeats them; they only read. */
+  lookUp: {
+    pausesMs: [1_000, 2_000, 4_000],
+    unknownOutcome: 'a read: repeat',
+    clientSees: 'the model is told, and the turn goes on',
+  },
+  /** POST turn/sandbox/load: never repeated by itself, because the server counts loads; the model may ask again. */
+  load: {
+    pausesMs: [],
+    unknownOutcome: 'counted, perhaps; nothing of it is visible',
+    clientSees: 'the model is told, and the turn goes on',
+  },
   /** POST turn/end: the loop repeats; a repeat of a stored end answers 409 and stores nothing. */
   end: {
     pausesMs: LOOP_PAUSES_MS,
