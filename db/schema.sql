@@ -140,6 +140,7 @@ CREATE TABLE public.mentor_turn (
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     started_at timestamp with time zone,
     ended_at timestamp with time zone,
+    tools_loads_epoch integer DEFAULT 0 NOT NULL,
     CONSTRAINT mentor_turn_attempts CHECK (((attempt >= 0) AND (attempt <= 2))),
     CONSTRAINT mentor_turn_ended CHECK (((status = ANY (ARRAY['QUEUED'::text, 'RUNNING'::text])) = (ended_at IS NULL))),
     CONSTRAINT mentor_turn_error CHECK (((status = 'FAILED'::text) = ((error_code IS NOT NULL) AND (error_text IS NOT NULL)))),
@@ -371,6 +372,33 @@ CREATE TABLE public.mentor_entry (
     CONSTRAINT mentor_entry_vote_check CHECK ((vote = ANY (ARRAY['-1'::integer, 1])))
 );
 
+-- TABLE repository
+
+CREATE TABLE public.repository (
+    id uuid NOT NULL,
+    workspace_id uuid NOT NULL,
+    name text NOT NULL,
+    clone_url text NOT NULL,
+    chosen_branch text,
+    remote_branch text,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    seen_at timestamp with time zone,
+    CONSTRAINT repository_chosen_branch_check CHECK (((char_length(chosen_branch) >= 1) AND (char_length(chosen_branch) <= 200))),
+    CONSTRAINT repository_clone_url_check CHECK (((char_length(clone_url) >= 1) AND (char_length(clone_url) <= 2000))),
+    CONSTRAINT repository_name_check CHECK ((name ~ '^[a-z0-9][a-z0-9._-]{0,62}$'::text)),
+    CONSTRAINT repository_remote_branch_check CHECK (((char_length(remote_branch) >= 1) AND (char_length(remote_branch) <= 200)))
+);
+
+-- TABLE repository_request
+
+CREATE TABLE public.repository_request (
+    repository_id uuid NOT NULL,
+    number integer NOT NULL,
+    ref text NOT NULL,
+    CONSTRAINT repository_request_number_check CHECK ((number > 0)),
+    CONSTRAINT repository_request_ref_check CHECK (((char_length(ref) >= 1) AND (char_length(ref) <= 200)))
+);
+
 -- TABLE sandbox
 
 CREATE TABLE public.sandbox (
@@ -480,6 +508,16 @@ ALTER TABLE ONLY public.mentor_entry
 ALTER TABLE ONLY public.mentor_turn
     ADD CONSTRAINT mentor_turn_pkey PRIMARY KEY (id);
 
+-- CONSTRAINT repository repository_pkey
+
+ALTER TABLE ONLY public.repository
+    ADD CONSTRAINT repository_pkey PRIMARY KEY (id);
+
+-- CONSTRAINT repository_request repository_request_pkey
+
+ALTER TABLE ONLY public.repository_request
+    ADD CONSTRAINT repository_request_pkey PRIMARY KEY (repository_id, number);
+
 -- CONSTRAINT sandbox sandbox_credential_hash_key
 
 ALTER TABLE ONLY public.sandbox
@@ -554,6 +592,11 @@ ALTER TABLE ONLY public.mentor_turn
 
 ALTER TABLE ONLY public.mentor_turn
     ADD CONSTRAINT ux_mentor_turn_workspace UNIQUE (id, workspace_id);
+
+-- CONSTRAINT repository ux_repository_name
+
+ALTER TABLE ONLY public.repository
+    ADD CONSTRAINT ux_repository_name UNIQUE (workspace_id, name);
 
 -- CONSTRAINT sandbox ux_sandbox_workspace
 
@@ -729,6 +772,16 @@ ALTER TABLE ONLY public.mentor_turn
 
 ALTER TABLE ONLY public.mentor_turn
     ADD CONSTRAINT mentor_turn_question_fk FOREIGN KEY (question_entry_id, workspace_id) REFERENCES public.mentor_entry(id, workspace_id);
+
+-- FK CONSTRAINT repository_request repository_request_repository_id_fkey
+
+ALTER TABLE ONLY public.repository_request
+    ADD CONSTRAINT repository_request_repository_id_fkey FOREIGN KEY (repository_id) REFERENCES public.repository(id) ON DELETE CASCADE;
+
+-- FK CONSTRAINT repository repository_workspace_id_fkey
+
+ALTER TABLE ONLY public.repository
+    ADD CONSTRAINT repository_workspace_id_fkey FOREIGN KEY (workspace_id) REFERENCES public.workspace(id);
 
 -- FK CONSTRAINT sandbox sandbox_conversation_fk
 

@@ -7,6 +7,8 @@ import { writeEnvironmentModel } from '../db/models/environment.ts';
 import { localMember } from '../db/web/local-member.ts';
 import type { Config } from './config.ts';
 import { buildContext } from './context/build.ts';
+import { ContextDesk } from './context/desk.ts';
+import type { GitRepositories } from './context/loaders/git/index.ts';
 import { LIMITS } from './contract/limits.ts';
 import { type OpenedDatabase, openServerDatabase } from './database.ts';
 import type { Gateway } from './gateway/index.ts';
@@ -31,6 +33,7 @@ import {
   gaugeSources,
   localHost,
   modelAdmin,
+  openContext,
   openGateway,
   PAGE_FOLDER,
   RuntimeDoor,
@@ -86,6 +89,8 @@ async function assemble({ config, log, opened, hooks }: Parts): Promise<RunningS
   const member = await localMember(db, { displayName: config.accountName, timeZone: config.timeZone });
   const gateway = openGateway({ config, log, db });
   const door = new RuntimeDoor();
+  const { registry, repositories } = await openContext({ config, log, db });
+  const desk = new ContextDesk({ db, registry, clock: systemClock, log });
   const metrics = createMetrics();
   const live = createLive({
     ...{ db, databaseUrl: url, clock: systemClock, log },
@@ -97,6 +102,7 @@ async function assemble({ config, log, opened, hooks }: Parts): Promise<RunningS
     runtime: door,
     db,
     gateway: gatewayMiddleware(gateway),
+    items: desk,
     connectionsMax: CONNECTIONS_MAX,
     log,
     observe: metrics.observeRequest,
@@ -115,7 +121,7 @@ async function assemble({ config, log, opened, hooks }: Parts): Promise<RunningS
       changes: live.changes,
       partials: live.partials,
     },
-    buildContext: (runId) => buildContext(db, runId, { assistantName: config.assistantName }),
+    buildContext: (runId) => buildContext(db, runId, { assistantName: config.assistantName, registry }),
     host: opened.host,
     texts: failureTexts(config.assistantName),
     times: { leaseTtlMs: config.leaseTtlMs, graceMs: LIMITS.stopGraceMs },
@@ -125,9 +131,10 @@ async function assemble({ config, log, opened, hooks }: Parts): Promise<RunningS
   metrics.watch(gaugeSources({ db, actors, sandboxHost, live, gateway }));
   gateway.start();
   live.changes.onChange((change) => gateway.seal(change.sealedRunIds));
+  live.changes.onChange((change) => desk.seal(change.sealedRunIds));
   live.changes.onRemoteChange((change) => actors.changed(change));
   const state: ServerState = { draining: false, started: false };
-  const { web, ops } = doorsForPeople({ config, log, opened, actors, live, metrics, state, accountId: member.accountId });
+  const { web, ops } = doorsForPeople({ config, log, opened, actors, live, metrics, state, repositories, accountId: member.accountId });
   const opsPort = await ops.start(config.bindHost, config.opsPort);
   await live.start();
   const reaped = await actors.reap();
@@ -151,11 +158,12 @@ interface DoorParts {
   readonly live: Live;
   readonly metrics: Metrics;
   readonly state: ServerState;
+  readonly repositories: GitRepositories | null;
   readonly accountId: AccountId;
 }
 
 /** The listeners for people and for operators; they open when everything behind them is there. */
-function doorsForPeople({ config, log, opened, actors, live, metrics, state, accountId }: DoorParts): {
+function doorsForPeople({ config, log, opened, actors, live, metrics, state, repositories, accountId }: DoorParts): {
   web: HttpListener;
   ops: HttpListener;
 } {
@@ -174,6 +182,7 @@ function doorsForPeople({ config, log, opened, actors, live, metrics, state, acc
     metrics,
     actors: () => actors.views(),
     models: modelAdmin(config, db),
+    repositories: repositories?.admin ?? null,
     adminGuard: requireLocalAdmin,
     connectionsMax: CONNECTIONS_MAX,
     log,

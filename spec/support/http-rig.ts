@@ -7,7 +7,14 @@ import { type Actors, createActors, failureTexts, type RunnerView, type Runtime,
 import { registerHost } from '../../db/ledger/sandboxes.ts';
 import type { Database } from '../../db/pool.ts';
 import { sql } from '../../db/pool.ts';
-import { createAgentListener, createWebListener, type HttpListener, type LiveStreams, localAuthenticator } from '../../src/http/index.ts';
+import {
+  type ContextItems,
+  createAgentListener,
+  createWebListener,
+  type HttpListener,
+  type LiveStreams,
+  localAuthenticator,
+} from '../../src/http/index.ts';
 import { type Clock, systemClock } from '../../src/kernel/clock.ts';
 import { type HostId, uuidv7 } from '../../src/kernel/ids.ts';
 import { silentLog } from '../../src/kernel/log.ts';
@@ -25,6 +32,8 @@ export interface RigOptions {
   readonly bindHost?: string;
   /** Time of the streams and of what servers tell each other; the actors keep the real one. */
   readonly clock?: Clock;
+  /** Documents and loads; default: none. */
+  readonly items?: ContextItems;
 }
 
 export interface Answer {
@@ -175,7 +184,10 @@ async function openRig(database: { db: Database; url: string }, options: RigOpti
     ctx.body = { attempt: ctx.state['attempt'] };
   };
   const pulls = new PullCount(actors.runtime);
-  const agent = createAgentListener({ runtime: pulls.runtime, db, gateway, connectionsMax: 2_000, log: silentLog });
+  const agent = createAgentListener({
+    ...{ runtime: pulls.runtime, db, gateway, connectionsMax: 2_000, log: silentLog },
+    ...(options.items ? { items: options.items } : {}),
+  });
   const [webPort, agentPort] = [await web.start(options.bindHost ?? '127.0.0.1', 0), await agent.start('127.0.0.1', 0)];
   await live.start();
   const base = `http://127.0.0.1:${webPort}`;

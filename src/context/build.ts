@@ -3,23 +3,26 @@
  * Nothing is cached: each attempt is built from rows. Does not own: the fence (the caller judges it).
  */
 import { readPath, readTurnFacts } from '../../db/context/read-path.ts';
+import { readContextRequest } from '../../db/context/read-request.ts';
 import type { Database } from '../../db/pool.ts';
 import type { ContextResponse } from '../contract/agent.ts';
 import type { RunId } from '../kernel/ids.ts';
-import { contextFiles } from './documents.ts';
 import { buildPath, questionText } from './path.ts';
+import type { ContextRegistry } from './registry.ts';
 import { situation } from './situation.ts';
 import { systemPrompt } from './system-prompt.ts';
 import { tar } from './tar.ts';
 
 export interface ContextOptions {
   readonly assistantName: string;
+  readonly registry: ContextRegistry;
 }
 
-/** null: the run has no turn (any more), or its turn was not admitted. */
+/** null: the run has no turn (any more), its turn was not admitted, or its account is no member any more. */
 export async function buildContext(db: Database, runId: RunId, options: ContextOptions): Promise<ContextResponse | null> {
-  const [facts, rows] = await Promise.all([readTurnFacts(db, runId), readPath(db, runId)]);
-  if (!facts?.admission) return null;
+  const files = readContextRequest(db, runId).then((request) => request && options.registry.files(request));
+  const [facts, rows, documents] = await Promise.all([readTurnFacts(db, runId), readPath(db, runId), files]);
+  if (!facts?.admission || documents === null) return null;
   const { model: id, api, contextTokens, outputTokens } = facts.admission;
   const current = rows.find((row) => row.id === facts.questionEntryId);
   if (!current) return null;
@@ -35,6 +38,6 @@ export async function buildContext(db: Database, runId: RunId, options: ContextO
     systemPrompt: systemPrompt(options.assistantName),
     situation: situation(facts),
     model: { id, api, contextTokens, outputTokens },
-    documents: tar(contextFiles(facts)).toString('base64'),
+    documents: tar(documents).toString('base64'),
   };
 }

@@ -9,7 +9,7 @@ import type { Log } from '../kernel/log.ts';
 import { problems } from './problem.ts';
 
 export interface Route {
-  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH';
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** With parameters as `:name`. Also the route's name in metrics and logs. */
   readonly path: string;
   handle(ctx: Koa.Context): Promise<void> | void;

@@ -7,6 +7,7 @@ import type { Log } from '../../kernel/log.ts';
 import { createApp, type RequestObserver } from '../route.ts';
 import { createServer, type HttpListener } from '../server.ts';
 import { adminModelRoutes, type ModelAdminPort } from './admin-models.ts';
+import { adminRepositoryRoutes, type RepositoryAdminPort } from './admin-repositories.ts';
 import { getActors } from './get-actors.ts';
 import { getLivez } from './get-livez.ts';
 import { getMetrics, type MetricsSource } from './get-metrics.ts';
@@ -21,6 +22,8 @@ export interface OpsListenerOptions {
   readonly metrics: MetricsSource;
   readonly actors: () => readonly ActorView[];
   readonly models?: ModelAdminPort;
+  /** null: this server has no git. */
+  readonly repositories?: RepositoryAdminPort | null;
   /** Throws when the caller may not see `/admin`; in local mode `requireLoopback`. */
   readonly adminGuard: (ctx: Koa.Context) => void;
   readonly connectionsMax: number;
@@ -31,7 +34,7 @@ export interface OpsListenerOptions {
 const IDLE_TIMEOUT_MS = 30_000;
 
 export function createOpsListener(options: OpsListenerOptions): HttpListener {
-  const { parts, started, metrics, actors, models, adminGuard, connectionsMax, log, observe } = options;
+  const { parts, started, metrics, actors, models, repositories, adminGuard, connectionsMax, log, observe } = options;
   const routes = [
     getLivez(),
     getReadyz(parts),
@@ -39,6 +42,7 @@ export function createOpsListener(options: OpsListenerOptions): HttpListener {
     getMetrics(metrics),
     getActors(actors, adminGuard),
     ...(models ? adminModelRoutes(models, adminGuard) : []),
+    ...(repositories ? adminRepositoryRoutes(repositories, adminGuard) : []),
   ];
   const app = createApp({ log, observe, routes });
   return createServer({ callback: app.callback(), portVariable: 'HEPH_OPS_PORT', connectionsMax, idleTimeoutMs: IDLE_TIMEOUT_MS });
