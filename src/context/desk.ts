@@ -130,6 +130,11 @@ export class ContextDesk {
     return this.#watches.size;
   }
 
+  /** Loads that wait for a permit. */
+  get waiting(): number {
+    return this.#permits.waiting;
+  }
+
   async #prepare(
     watch: LoadWatch,
     { attempt, path, loader }: { attempt: Attempt; path: string; loader: ContextLoader },
