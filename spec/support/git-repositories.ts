@@ -64,12 +64,17 @@ export class GitFolder {
     const archive = await buffer(load.body);
     expect(archive.length).to.equal(load.manifest.bytes);
     expect(createHash('sha256').update(archive).digest('hex')).to.equal(load.manifest.sha256);
+    return { dir: await this.unpack(archive), archive };
+  }
+
+  /** Extracts an archive into a new folder. */
+  async unpack(archive: Buffer): Promise<string> {
     const dir = await this.folder();
     const file = `${dir}.tar`;
     await writeFile(file, archive);
     await exec('tar', ['-xf', file, '-C', dir]);
     await rm(file);
-    return { dir, archive };
+    return dir;
   }
 
   async close(): Promise<void> {
