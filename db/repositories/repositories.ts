@@ -21,7 +21,7 @@ export interface Repository {
   readonly remoteBranch: string | null;
 }
 
-/** rule: R11 (a repository is found in its own workspace only) */
+/** A repository is found in its own workspace only. */
 export async function findRepository(db: Executor, workspaceId: WorkspaceId, name: string): Promise<Repository | null> {
   const row = await db.maybeOne(sql.prepared('repositories_find', repositoryRow)`
     select id, clone_url, chosen_branch, remote_branch from repository where workspace_id = ${workspaceId} and name = ${name}`);

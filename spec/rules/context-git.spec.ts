@@ -225,7 +225,10 @@ describe('a repository, loaded by a sandbox', function () {
 
   it('of 5,000 files and 200 MB of history arrives whole', async () => {
     const remote = await folder.repository();
-    await remote.feed(['-c', 'core.compression=0', 'fast-import', '--quiet', '--depth=0'], history({ files: 5_000, commits: 50, bytesPerCommit: 4 * MIB }));
+    await remote.feed(
+      ['-c', 'core.compression=0', 'fast-import', '--quiet', '--depth=0'],
+      history({ files: 5_000, commits: 50, bytesPerCommit: 4 * MIB }),
+    );
     const it = await scene();
     await it.git.admin.add({ cloneUrl: remote.url, name: 'large', workspace: null, branch: null });
     const response = await post(it, 'repos/large');

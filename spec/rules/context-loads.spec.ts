@@ -8,6 +8,7 @@ import { expect } from 'chai';
 import { reconcileSlots } from '../../db/ledger/slots.ts';
 import { sql } from '../../db/pool.ts';
 import { ContextDesk } from '../../src/context/desk.ts';
+import { Permits } from '../../src/context/permits.ts';
 import { ContextRegistry } from '../../src/context/registry.ts';
 import { LOAD_HEADER } from '../../src/contract/agent.ts';
 import { LIMITS } from '../../src/contract/limits.ts';
@@ -18,6 +19,30 @@ import { type HttpRig, useRigs } from '../support/http-rig.ts';
 import { emptyLedger, makePerson, run } from '../support/ledger.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { SlowLoader } from '../support/slow-loader.ts';
+
+describe('the permits of loads', () => {
+  it('let so many wait as they were told, and not one more', async () => {
+    const permits = new Permits(1, 2);
+    const never = new AbortController().signal;
+    const release = await permits.take(never);
+    expect(permits.hasRoom).to.equal(true);
+    const order: string[] = [];
+    const first = permits.take(never).finally(() => order.push('first'));
+    expect(permits.hasRoom).to.equal(true);
+    const gone = new AbortController();
+    const second = permits.take(gone.signal).catch(() => order.push('gone'));
+    expect([permits.hasRoom, permits.waiting]).to.deep.equal([false, 2]);
+    gone.abort();
+    await second;
+    expect(permits.hasRoom).to.equal(true);
+    const third = permits.take(never).finally(() => order.push('third'));
+    release();
+    release(); // a second time frees nothing
+    (await first)();
+    (await third)();
+    expect([order, permits.waiting]).to.deep.equal([['gone', 'first', 'third'], 0]);
+  });
+});
 
 describe('a load', () => {
   const database = useDatabase();

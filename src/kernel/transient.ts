@@ -56,6 +56,10 @@ export const TRANSIENT = {
     unknownOutcome: 'the catch-up sweep reads what was missed',
     clientSees: 'live updates up to 2 s late',
   },
+  /** POST turn/sandbox/document: the next read is the retry. */
+  document: { pausesMs: [], unknownOutcome: 'a read: repeat', clientSees: 'the tool answers that it could not read' },
+  /** POST turn/sandbox/load: never repeated by itself. A remote that is away is not needed for what is mirrored. */
+  load: { pausesMs: [], unknownOutcome: 'counted, at most 5 in an attempt', clientSees: 'the tool answers that it was not loaded' },
   /** A model call: Pi retries a failed request itself; a stream that has begun is never repeated by the gateway. */
   modelCall: { pausesMs: [500, 1_000], unknownOutcome: 'billed as started', clientSees: 'the turn goes on, or its failure text' },
 } as const satisfies Record<string, RetryRule>;

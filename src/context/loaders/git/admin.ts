@@ -22,6 +22,7 @@ import type { Remotes } from './remote.ts';
 /** Shorter than the patience of the command line. */
 const ASK_TIMEOUT_MS = 10_000;
 
+const PRIVATE_HINT = ' Set HEPH_GIT_ALLOW_PRIVATE=true if it really is in your network.';
 const refused = (why: string) => new RuntimeFault('BAD_REQUEST', why);
 
 export interface RepositoryAdminDeps {
@@ -57,7 +58,8 @@ export class RepositoryAdmin {
     await mkdir(dir, { recursive: true, mode: 0o700 });
     const call = { url: checked.url, cwd: dir, signal: new AbortController().signal, timeoutMs: ASK_TIMEOUT_MS };
     const asked = await remotes.ask(call);
-    if (asked.kind === 'failed') throw refused(`The repository cannot be read. ${asked.why}`);
+    if (asked.kind === 'failed')
+      throw refused(`The repository cannot be read. ${asked.why}${asked.reason === 'address' ? PRIVATE_HINT : ''}`);
     const id = uuidv7();
     const repository = { id, workspaceId, name: called, cloneUrl: checked.url.href, chosenBranch: branch };
     if (!(await addRepository(db, repository)))

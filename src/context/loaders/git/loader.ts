@@ -11,7 +11,8 @@ import type { ContextLoader, LoadResult, MentorContextRequest } from '../../spi.
 import { contextTime } from '../../times.ts';
 import type { Archive, Archives } from './archives.ts';
 import type { Git } from './git-command.ts';
-import type { Mirror, Mirrors, Resolved } from './mirrors.ts';
+import type { Mirror, Resolved } from './mirror.ts';
+import type { Mirrors } from './mirrors.ts';
 import { parseLoadName } from './ref-names.ts';
 import { REQUESTS_MAX } from './remote.ts';
 import { buildSnapshot, type Snapshot } from './snapshot.ts';

@@ -1,14 +1,14 @@
 /**
  * Owns: a commit as an archive: its files, and a `.git` with the history that it reaches, as after a clone without links, hooks or filters.
  * It is built from git's objects and never checked out here. Deterministic up to git's own packing.
- * Does not own: which commit (mirrors.ts), where archives are kept (archives.ts). Limits: bytes of the archive, files of the tree.
+ * Does not own: which commit (mirror.ts), where archives are kept (archives.ts). Limits: bytes of the archive, files of the tree.
  */
 import { createReadStream } from 'node:fs';
 import { mkdir, readdir, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { ArchiveTooLarge, entryBytes, TarFileWriter } from '../../tar-file.ts';
 import type { Git, GitResult } from './git-command.ts';
-import type { Resolved } from './mirrors.ts';
+import type { Resolved } from './mirror.ts';
 import { BatchReader, readTree, type Tree, type TreeFile } from './tree.ts';
 
 export interface SnapshotRequest {
