@@ -8,7 +8,7 @@ import { sql } from '../../db/pool.ts';
 import { findRepository } from '../../db/repositories/repositories.ts';
 import { runAdminCommand } from '../../src/cli/run.ts';
 import { type GitRepositories, openGitRepositories } from '../../src/context/loaders/git/index.ts';
-import { createOpsListener, type HttpListener, requireLocalAdmin } from '../../src/http/index.ts';
+import { createOpsListener, type HttpListener, type RepositoryAdminPort, requireLocalAdmin } from '../../src/http/index.ts';
 import { silentLog } from '../../src/kernel/log.ts';
 import { createMetrics } from '../../src/ops/index.ts';
 import { useDatabase } from '../support/database.ts';
@@ -45,13 +45,17 @@ describe('repositories, as an admin sets them', () => {
       throw Object.assign(new Error('no'), { name: 'AddressRefused' });
     };
     git = (await openGitRepositories({ ...settings, ...bounds }, { db: database.db, log: silentLog, resolveHost })) as GitRepositories;
-    const parts = { parts: [], started: () => true, metrics: createMetrics(), actors: () => [], connectionsMax: 50, log: silentLog };
-    listener = createOpsListener({ ...parts, repositories: git.admin, adminGuard: requireLocalAdmin });
-    opsUrl = `http://127.0.0.1:${await listener.start('127.0.0.1', 0)}`;
+    await listen(git.admin);
     remote = await folder.repository();
     await remote.commit([{ path: 'README.md', content: 'hello' }]);
   });
   afterEach(() => listener.stop(1_000));
+
+  async function listen(repositories: RepositoryAdminPort | null): Promise<void> {
+    const parts = { parts: [], started: () => true, metrics: createMetrics(), actors: () => [], connectionsMax: 50, log: silentLog };
+    listener = createOpsListener({ ...parts, repositories, adminGuard: requireLocalAdmin });
+    opsUrl = `http://127.0.0.1:${await listener.start('127.0.0.1', 0)}`;
+  }
 
   async function heph(...args: readonly string[]): Promise<{ code: number; said: string }> {
     let said = '';
@@ -115,6 +119,15 @@ describe('repositories, as an admin sets them', () => {
       expect(said).to.not.include('secret');
     }
     expect((await heph('add')).code).to.equal(2);
+  });
+
+  it('are refused on a server without git, with what to do about it', async () => {
+    await listener.stop(1_000);
+    await listen(null);
+    for (const args of [['list'], ['add', remote.url], ['remove', 'x']]) {
+      const { code, said } = await heph(...args);
+      expect([code, said.includes('git 2.37 or newer is not installed here')], args.join(' ')).to.deep.equal([1, true]);
+    }
   });
 
   it('are not an open door: another site, and another method, are refused', async () => {

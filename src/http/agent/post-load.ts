@@ -17,7 +17,14 @@ export function postLoad({ db }: Pick<RunDeps, 'db'>, items: ContextItems): Rout
     const hungUp = new AbortController();
     res.once('close', () => hungUp.abort());
     if (res.destroyed) hungUp.abort();
-    const reply = await items.load(attempt, path, hungUp.signal);
+    const reply = await items.load(attempt, path, hungUp.signal).catch((error: unknown) => {
+      if (hungUp.signal.aborted) return null; // nobody reads an answer, and nothing went wrong here
+      throw error;
+    });
+    if (reply === null) {
+      ctx.status = 408;
+      return;
+    }
     if ('text' in reply) throw new RuntimeFault(reply.kind === 'refused' ? 'LOAD_REFUSED' : 'DOCUMENT_NOT_FOUND', reply.text);
     if (reply.kind !== 'load') throw refusalFault(reply);
     const { manifest, body } = reply;

@@ -4,6 +4,7 @@
  */
 import type Koa from 'koa';
 import { type RepositoryInput, type RepositoryView, repositoryInputSchema } from '../../contract/repositories.ts';
+import { RuntimeFault } from '../../kernel/faults.ts';
 import { readJsonBody } from '../body.ts';
 import { parseInput } from '../input.ts';
 import { param, type Route } from '../route.ts';
@@ -17,14 +18,21 @@ export interface RepositoryAdminPort {
 }
 
 const BODY_MAX_BYTES = 64 * 1024;
+const NO_GIT = 'This server loads no repositories: git 2.37 or newer is not installed here, or HEPH_GIT_CHECKOUT_ENABLED is false.';
 
-export function adminRepositoryRoutes(admin: RepositoryAdminPort, guard: (ctx: Koa.Context) => void): readonly Route[] {
+/** `usable` null: this server has no git; each route says so. */
+export function adminRepositoryRoutes(usable: RepositoryAdminPort | null, guard: (ctx: Koa.Context) => void): readonly Route[] {
+  const admitted = (ctx: Koa.Context): RepositoryAdminPort => {
+    guard(ctx);
+    if (usable === null) throw new RuntimeFault('NOT_FOUND', NO_GIT);
+    return usable;
+  };
   return [
     {
       method: 'GET',
       path: '/admin/api/repositories',
       async handle(ctx) {
-        guard(ctx);
+        const admin = admitted(ctx);
         ctx.set('Cache-Control', 'no-store');
         ctx.body = { repositories: await admin.list() };
       },
@@ -33,7 +41,7 @@ export function adminRepositoryRoutes(admin: RepositoryAdminPort, guard: (ctx: K
       method: 'POST',
       path: '/admin/api/repositories',
       async handle(ctx) {
-        guard(ctx);
+        const admin = admitted(ctx);
         await admin.add(parseInput(repositoryInputSchema, await readJsonBody(ctx, { maxBytes: BODY_MAX_BYTES })));
         ctx.status = 204;
       },
@@ -42,7 +50,7 @@ export function adminRepositoryRoutes(admin: RepositoryAdminPort, guard: (ctx: K
       method: 'DELETE',
       path: '/admin/api/repositories/:name',
       async handle(ctx) {
-        guard(ctx);
+        const admin = admitted(ctx);
         const { workspace } = ctx.query;
         await admin.remove(param(ctx, 'name') ?? '', typeof workspace === 'string' ? workspace : null);
         ctx.status = 204;

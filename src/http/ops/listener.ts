@@ -22,7 +22,7 @@ export interface OpsListenerOptions {
   readonly metrics: MetricsSource;
   readonly actors: () => readonly ActorView[];
   readonly models?: ModelAdminPort;
-  /** null: this server has no git. */
+  /** null: this server has no git, and says so. */
   readonly repositories?: RepositoryAdminPort | null;
   /** Throws when the caller may not see `/admin`; in local mode `requireLoopback`. */
   readonly adminGuard: (ctx: Koa.Context) => void;
@@ -42,7 +42,7 @@ export function createOpsListener(options: OpsListenerOptions): HttpListener {
     getMetrics(metrics),
     getActors(actors, adminGuard),
     ...(models ? adminModelRoutes(models, adminGuard) : []),
-    ...(repositories ? adminRepositoryRoutes(repositories, adminGuard) : []),
+    ...(repositories === undefined ? [] : adminRepositoryRoutes(repositories, adminGuard)),
   ];
   const app = createApp({ log, observe, routes });
   return createServer({ callback: app.callback(), portVariable: 'HEPH_OPS_PORT', connectionsMax, idleTimeoutMs: IDLE_TIMEOUT_MS });
