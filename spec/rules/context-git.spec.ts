@@ -3,7 +3,9 @@
  * size goes through.
  */
 import { createHash } from 'node:crypto';
+import { once } from 'node:events';
 import { chmod, readdir, readFile, writeFile } from 'node:fs/promises';
+import net from 'node:net';
 import path from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { expect } from 'chai';
@@ -138,6 +140,30 @@ describe('git on the server', function () {
     expect(await readFile(seen, 'utf8')).to.equal('');
   });
 
+  it('really goes to that address: the name is not looked up again', async () => {
+    const hello = Promise.withResolvers<string>();
+    const server = net.createServer((socket) => {
+      socket.on('error', () => {}); // git hangs up
+      socket.once('data', (bytes) => {
+        hello.resolve(bytes.toString('latin1'));
+        socket.destroy();
+      });
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as net.AddressInfo;
+    const url = new URL(`https://nobody-has-this-name.invalid:${port}/x.git`);
+    const reply = await new Remotes(new Git(SETTINGS), async () => ['127.0.0.1']).ask({
+      url,
+      cwd: await folder.folder(),
+      signal: never(),
+      timeoutMs: 10_000,
+    });
+    server.close();
+    expect(reply.kind).to.equal('failed');
+    expect(await hello.promise, 'the name in the first message of TLS').to.include('nobody-has-this-name.invalid');
+  });
+
   it('tells an admin what is wrong with a remote, in words of ours', async () => {
     const cwd = await folder.folder();
     const said = async (stderr: string) => {
@@ -182,7 +208,7 @@ describe('git on the server', function () {
 });
 
 describe('a repository, loaded by a sandbox', function () {
-  this.timeout(120_000);
+  this.timeout(300_000);
   const database = useDatabase();
   const openRig = useRigs(database);
   let folder: GitFolder;

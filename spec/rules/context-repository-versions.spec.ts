@@ -111,8 +111,9 @@ describe('loading a repository', function () {
     );
   });
 
-  it('goes on after a fetch that was killed in the middle', async () => {
+  it('goes on after a fetch that was killed in the middle, and takes no branch for what it left', async () => {
     await scene.remote.commit(oneFile('one'));
+    await scene.remote.commit(oneFile('kept'), { branch: 'tmp_pack_1' });
     const git = await open();
     await add(git);
     text(await load(git));
@@ -135,6 +136,8 @@ describe('loading a repository', function () {
     expect(manifest(await load(successor)).version).to.include(second);
     expect(await readdir(path.join(git.dataDir, 'mirrors'))).to.deep.equal([`${found?.id}.git`]);
     expect((await readdir(path.join(git.dataDir, 'archives'))).filter((name) => name.startsWith('tmp-'))).to.deep.equal([]);
+    await run(database.db, sql.unsafe`update repository set clone_url = ${`${scene.remote.url}.gone`} returning id`);
+    expect(text(await load(await open({}, git.dataDir), 'project@tmp_pack_1'))).to.equal('prepared');
     expect(await readdir(path.join(mirror, 'objects/pack'))).to.not.include('tmp_pack_abc');
   });
 

@@ -168,7 +168,9 @@ export class Mirror {
 
   /** Removes what a killed git leaves: locks, and packs that were not finished. Nobody else uses the mirror now. */
   async #tidy(): Promise<void> {
-    const left = await filesNamed(this.#parts.dir, /\.lock$|^tmp_(pack|idx|obj|rev)_|^\.tmp-/);
+    const { dir } = this.#parts;
+    // No ref ends with .lock; one may well begin with tmp_.
+    const left = [...(await filesNamed(dir, /\.lock$/)), ...(await filesNamed(path.join(dir, 'objects'), /^tmp_|^\.tmp-/))];
     await Promise.all(left.map((file) => rm(file, { force: true })));
   }
 
