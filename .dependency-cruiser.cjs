@@ -106,8 +106,8 @@ module.exports = {
     {
       name: 'processes-only-where-they-belong',
       severity: 'error',
-      comment: 'Only the sandbox runner, the PostgreSQL supervisor, specs, benches and tools start processes.',
-      from: { pathNot: ['^sandbox-runner/', '^db/embedded/', TESTS] },
+      comment: 'Only the sandbox runner, the PostgreSQL supervisor, the one file that runs git, specs, benches and tools start processes.',
+      from: { pathNot: ['^sandbox-runner/', '^db/embedded/', '^src/context/loaders/git/git-command[.]ts$', TESTS] },
       to: { path: '^(node:)?child_process$' },
     },
     {

@@ -579,6 +579,16 @@ ALTER TABLE ONLY public.mentor_path
 ALTER TABLE ONLY public.mentor_turn
     ADD CONSTRAINT mentor_turn_pkey PRIMARY KEY (id);
 
+-- CONSTRAINT repository repository_pkey
+
+ALTER TABLE ONLY public.repository
+    ADD CONSTRAINT repository_pkey PRIMARY KEY (id);
+
+-- CONSTRAINT repository_request repository_request_pkey
+
+ALTER TABLE ONLY public.repository_request
+    ADD CONSTRAINT repository_request_pkey PRIMARY KEY (repository_id, number);
+
 -- CONSTRAINT sandbox sandbox_credential_hash_key
 
 ALTER TABLE ONLY public.sandbox
@@ -653,6 +663,11 @@ ALTER TABLE ONLY public.mentor_turn
 
 ALTER TABLE ONLY public.mentor_turn
     ADD CONSTRAINT ux_mentor_turn_workspace UNIQUE (id, workspace_id);
+
+-- CONSTRAINT repository ux_repository_name
+
+ALTER TABLE ONLY public.repository
+    ADD CONSTRAINT ux_repository_name UNIQUE (workspace_id, name);
 
 -- CONSTRAINT sandbox ux_sandbox_workspace
 
@@ -874,6 +889,16 @@ ALTER TABLE ONLY public.mentor_turn
 
 ALTER TABLE ONLY public.mentor_turn
     ADD CONSTRAINT mentor_turn_question_fk FOREIGN KEY (question_entry_id, workspace_id) REFERENCES public.mentor_entry(id, workspace_id);
+
+-- FK CONSTRAINT repository_request repository_request_repository_id_fkey
+
+ALTER TABLE ONLY public.repository_request
+    ADD CONSTRAINT repository_request_repository_id_fkey FOREIGN KEY (repository_id) REFERENCES public.repository(id) ON DELETE CASCADE;
+
+-- FK CONSTRAINT repository repository_workspace_id_fkey
+
+ALTER TABLE ONLY public.repository
+    ADD CONSTRAINT repository_workspace_id_fkey FOREIGN KEY (workspace_id) REFERENCES public.workspace(id);
 
 -- FK CONSTRAINT sandbox sandbox_conversation_fk
 

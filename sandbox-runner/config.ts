@@ -4,8 +4,8 @@
  * This is the only reader of argv and of the environment in the runner.
  */
 import { parseArgs } from 'node:util';
-import { TRANSIENT } from '../src/kernel/transient.ts';
 import { LIMITS } from '../src/contract/limits.ts';
+import { TRANSIENT } from '../src/kernel/transient.ts';
 
 /** Pi's working directory on the wire. A constant, so that the system entry and the tool texts are the same on each machine. */
 export const WORKSPACE_DIR = '/workspace/work';

@@ -19,6 +19,19 @@ export interface ProviderConfig {
   readonly price: { readonly input: string; readonly output: string } | null;
 }
 
+/** Repositories that turns load. */
+export interface GitConfig {
+  readonly program: string;
+  /** PATH: the only variable of the environment that git sees. */
+  readonly searchPath: string;
+  readonly allowFile: boolean;
+  readonly allowPrivate: boolean;
+  readonly freshMs: number;
+  readonly snapshotMaxBytes: number;
+  readonly mirrorMaxBytes: number;
+  readonly archivesMaxBytes: number;
+}
+
 export interface Config {
   readonly bindHost: string;
   readonly port: number;
@@ -59,6 +72,8 @@ export interface Config {
   readonly streamsPerAccountMax: number;
   readonly streamPingMs: number;
   readonly shutdownGraceMs: number;
+  /** null: no repositories can be loaded. */
+  readonly git: GitConfig | null;
   /** Variables that start with HEPH_ and mean nothing: probably misspelt. */
   readonly unknownVariables: readonly string[];
 }
@@ -203,6 +218,24 @@ function readPrice(read: Reader): ProviderConfig['price'] {
   return null;
 }
 
+const MIB = 1024 * 1024;
+
+function readGit(read: Reader, searchPath = '/usr/local/bin:/usr/bin:/bin'): GitConfig | null {
+  const enabled = read.boolean('HEPH_GIT_CHECKOUT_ENABLED', true);
+  const bytes = (name: string, fallback: number): number => read.integer(name, fallback, [MIB, 1024 * 1024 * MIB]);
+  const git = {
+    program: read.text('HEPH_GIT_PROGRAM', 'git', 4_000),
+    searchPath,
+    allowFile: read.boolean('HEPH_GIT_ALLOW_FILE', false),
+    allowPrivate: read.boolean('HEPH_GIT_ALLOW_PRIVATE', false),
+    freshMs: read.durationMs('HEPH_GIT_FRESH', '60s', ['0ms', '1d']),
+    snapshotMaxBytes: bytes('HEPH_GIT_MAX_SNAPSHOT_BYTES', 512 * MIB),
+    mirrorMaxBytes: bytes('HEPH_GIT_MAX_MIRROR_BYTES', 2048 * MIB),
+    archivesMaxBytes: bytes('HEPH_GIT_MAX_ARCHIVES_BYTES', 2048 * MIB),
+  };
+  return enabled ? git : null;
+}
+
 function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
 }
@@ -261,6 +294,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>, cw
     streamsPerAccountMax: read.integer('HEPH_MENTOR_LIVE_STREAMS_PER_ACCOUNT', 10, [1, 1_000]),
     streamPingMs: read.durationMs('HEPH_MENTOR_LIVE_PING', '15s', ['100ms', '5m']),
     shutdownGraceMs: read.durationMs('HEPH_SHUTDOWN_GRACE', '20s', ['0ms', '10m']),
+    git: readGit(read, env['PATH']),
   };
   if (config.auth === 'local' && !isLoopback(config.bindHost)) {
     read.bad(

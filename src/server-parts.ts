@@ -12,8 +12,13 @@ import { type EnvironmentModel, isEnvironmentModel } from '../db/models/environm
 import type { Database } from '../db/pool.ts';
 import type { Isolation } from '../sandbox-runner/isolation/probe.ts';
 import type { Config } from './config.ts';
+import { type GitRepositories, openGitRepositories, type ResolveHost } from './context/loaders/git/index.ts';
+import { ContextRegistry } from './context/registry.ts';
+import { conversationSource } from './context/sources/conversation/source.ts';
+import { userSource } from './context/sources/user/source.ts';
+import { workspaceSource } from './context/sources/workspace/source.ts';
 import type { OpenedDatabase } from './database.ts';
-import { checkBaseUrl, createGateway, DEMO, type Gateway, type GatewayOptions, Providers } from './gateway/index.ts';
+import { checkBaseUrl, createGateway, DEMO, type Gateway, type GatewayOptions, guardedLookup, Providers } from './gateway/index.ts';
 import type { ReadinessPart, SessionFacts } from './http/index.ts';
 import { systemClock } from './kernel/clock.ts';
 import { RuntimeFault } from './kernel/faults.ts';
@@ -80,12 +85,7 @@ export function environmentModel({ provider, turnDeadlineMs: timeoutMs }: Config
   };
 }
 
-export function openGateway(parts: {
-  config: Config;
-  log: Log;
-  opened: OpenedDatabase;
-  onUsage: GatewayOptions['onUsage'];
-}): Gateway {
+export function openGateway(parts: { config: Config; log: Log; opened: OpenedDatabase; onUsage: GatewayOptions['onUsage'] }): Gateway {
   const { config, log, opened, onUsage } = parts;
   const { db, host } = opened;
   const bounds = {
@@ -102,6 +102,29 @@ export function openGateway(parts: {
 
 export function modelAdmin({ secretKeys, llmAllowPrivate: allowPrivate }: Config, db: Database): ModelAdmin {
   return new ModelAdmin({ db, secrets: new SecretBox(secretKeys), checkBaseUrl: (text) => checkBaseUrl(text, { allowPrivate }) });
+}
+
+/** Hosts of repositories are judged like those of providers. */
+function resolveHost(allowPrivate: boolean): ResolveHost {
+  const lookup = guardedLookup({ allowPrivate });
+  return (hostname) =>
+    new Promise((resolve, reject) => {
+      lookup(hostname, { all: true }, (error, found) => {
+        if (error) reject(error);
+        else resolve(Array.isArray(found) ? found.map(({ address }) => address) : [found]);
+      });
+    });
+}
+
+/** What turns can read beyond their conversation. `repositories` null: this server has no git, or may not use it. */
+export async function openContext({ config, log, db }: { config: Config; log: Log; db: Database }): Promise<{
+  registry: ContextRegistry;
+  repositories: GitRepositories | null;
+}> {
+  const { git, dataDir } = config;
+  const repositories = git && (await openGitRepositories({ ...git, dataDir }, { db, log, resolveHost: resolveHost(git.allowPrivate) }));
+  const sources = [userSource, workspaceSource, conversationSource(db)];
+  return { registry: new ContextRegistry({ sources, loaders: repositories ? [repositories.loader] : [], log }), repositories };
 }
 
 /** The agent listener knows the attempt that calls; the gateway asks for its sandbox. */

@@ -7,8 +7,10 @@ import { writeEnvironmentModel } from '../db/models/environment.ts';
 import { localMember } from '../db/web/local-member.ts';
 import type { Config } from './config.ts';
 import { buildContext } from './context/build.ts';
-import { searchForRun } from './context/search.ts';
+import { ContextDesk } from './context/desk.ts';
+import type { GitRepositories } from './context/loaders/git/index.ts';
 import { PathWatch } from './context/path-watch.ts';
+import { searchForRun } from './context/search.ts';
 import { LIMITS } from './contract/limits.ts';
 import { type OpenedDatabase, openServerDatabase } from './database.ts';
 import type { Gateway } from './gateway/index.ts';
@@ -34,6 +36,7 @@ import {
   gatewayMiddleware,
   gaugeSources,
   modelAdmin,
+  openContext,
   openGateway,
   PAGE_FOLDER,
   RuntimeDoor,
@@ -91,6 +94,8 @@ interface Parts {
 async function assemble({ config, log, opened, hooks, sandboxes }: Parts): Promise<RunningServer> {
   const { db, url } = opened;
   const member = await localMember(db, { displayName: config.accountName, timeZone: config.timeZone });
+  const { registry, repositories } = await openContext({ config, log, db });
+  const desk = new ContextDesk({ db, registry, clock: systemClock, log });
   const metrics = createMetrics();
   const gateway = openGateway({ config, log, opened, onUsage: metrics.modelUsed });
   const door = new RuntimeDoor();
@@ -106,6 +111,7 @@ async function assemble({ config, log, opened, hooks, sandboxes }: Parts): Promi
     db,
     search: (runId, request) => searchForRun(db, runId, request),
     gateway: gatewayMiddleware(gateway),
+    items: desk,
     connectionsMax: CONNECTIONS_MAX,
     log,
     observe: metrics.observeRequest,
@@ -124,7 +130,7 @@ async function assemble({ config, log, opened, hooks, sandboxes }: Parts): Promi
       changes: live.changes,
       partials: live.partials,
     },
-    buildContext: (runId) => buildContext(db, runId, { assistantName: config.assistantName, watch }),
+    buildContext: (runId) => buildContext(db, runId, { assistantName: config.assistantName, registry, watch }),
     host: opened.host,
     texts: failureTexts(config.assistantName),
     times: { leaseTtlMs: config.leaseTtlMs, graceMs: LIMITS.stopGraceMs },
@@ -134,9 +140,13 @@ async function assemble({ config, log, opened, hooks, sandboxes }: Parts): Promi
   metrics.watch(gaugeSources({ db, actors, sandboxHost, live, gateway }));
   gateway.start();
   live.changes.onChange((change) => gateway.seal(change.sealedRunIds));
+  live.changes.onChange((change) => desk.seal(change.sealedRunIds));
   live.changes.onRemoteChange((change) => actors.changed(change));
   const state: ServerState = { draining: false, started: false };
-  const { web, ops } = doorsForPeople({ config, log, opened, sandboxes, actors, live, metrics, state, accountId: member.accountId });
+  const { web, ops } = doorsForPeople({
+    ...{ config, log, opened, sandboxes, actors, live, metrics, state, repositories },
+    accountId: member.accountId,
+  });
   const opsPort = await ops.start(config.bindHost, config.opsPort);
   await live.start();
   const reaped = await actors.reap();
@@ -161,11 +171,12 @@ interface DoorParts {
   readonly live: Live;
   readonly metrics: Metrics;
   readonly state: ServerState;
+  readonly repositories: GitRepositories | null;
   readonly accountId: AccountId;
 }
 
 /** The listeners for people and for operators; they open when everything behind them is there. */
-function doorsForPeople({ config, log, opened, sandboxes, actors, live, metrics, state, accountId }: DoorParts): {
+function doorsForPeople({ config, log, opened, sandboxes, actors, live, metrics, state, repositories, accountId }: DoorParts): {
   web: HttpListener;
   ops: HttpListener;
 } {
@@ -186,6 +197,7 @@ function doorsForPeople({ config, log, opened, sandboxes, actors, live, metrics,
     actors: () => actors.views(),
     models: modelAdmin(config, db),
     members: new MemberAdmin(db),
+    repositories: repositories?.admin ?? null,
     adminGuard: requireLocalAdmin,
     connectionsMax: CONNECTIONS_MAX,
     log,

@@ -24,6 +24,16 @@ describe('the settings', () => {
     expect(config.databaseUrl).to.equal(null);
   });
 
+  it('let turns load repositories over https, and nothing of this machine, unless they are told otherwise', () => {
+    const MIB = 1024 * 1024;
+    expect(readConfig({ PATH: '/bin' }, '/').git).to.deep.equal({
+      ...{ program: 'git', searchPath: '/bin', allowFile: false, allowPrivate: false, freshMs: 60_000 },
+      ...{ snapshotMaxBytes: 512 * MIB, mirrorMaxBytes: 2_048 * MIB, archivesMaxBytes: 2_048 * MIB },
+    });
+    expect(readConfig({ HEPH_GIT_CHECKOUT_ENABLED: 'false' }, '/').git).to.equal(null);
+    expect(problems({ HEPH_GIT_CHECKOUT_ENABLED: 'false', HEPH_GIT_FRESH: '5' })[0]).to.include('HEPH_GIT_FRESH is "5"');
+  });
+
   it('read durations with a unit and nothing else', () => {
     expect(['250ms', '25s', '15m', '14d', '2h'].map(parseDurationMs)).to.deep.equal([250, 25_000, 900_000, 1_209_600_000, 7_200_000]);
     for (const bad of ['', '5', '5 m', '-1s', '1.5s', '1M', 's', '9'.repeat(20) + 's']) expect(parseDurationMs(bad), bad).to.equal(null);
@@ -35,6 +45,8 @@ describe('the settings', () => {
       ['HEPH_PORT', '65535', '65536'],
       ['HEPH_LLM_CONTEXT_TOKENS', '32768', '32767'],
       ['HEPH_MENTOR_TURN_MAX_FOLLOW_UPS', '1', '0'],
+      ['HEPH_GIT_MAX_SNAPSHOT_BYTES', '1048576', '1048575'],
+      ['HEPH_GIT_FRESH', '1d', '25h'],
     ] as const) {
       expect(problems({ [name]: good, ...(name.includes('LLM') ? PROVIDER : {}) }), name).to.deep.equal([]);
       expect(problems({ [name]: bad, ...(name.includes('LLM') ? PROVIDER : {}) })[0], name).to.include(`${name} is "${bad}"; allowed: `);

@@ -3,10 +3,8 @@
  */
 import { expect } from 'chai';
 import type { ContextFacts } from '../../db/context/read-facts.ts';
-import { contextFiles } from '../../src/context/documents.ts';
 import { situation } from '../../src/context/situation.ts';
 import { systemPrompt } from '../../src/context/system-prompt.ts';
-import { tar } from '../../src/context/tar.ts';
 import { roughDuration } from '../../src/context/times.ts';
 import { type ConversationId, type EntryId, type TurnId, uuidv7 } from '../../src/kernel/ids.ts';
 
@@ -78,18 +76,6 @@ describe('the situation and the documents of a turn', () => {
 
   it('counts rough durations in the largest unit', () => {
     expect([0, 60_000, 3_600_000, 172_800_000].map(roughDuration)).to.deep.equal(['less than a minute', '1 minute', '1 hour', '2 days']);
-  });
-
-  it('lists each document once in INDEX.md', () => {
-    const files = contextFiles(facts);
-    const index = files[0]?.content ?? '';
-    expect(files.map((file) => file.path)).to.deep.equal(['INDEX.md', 'inputs/context/user.json', 'inputs/context/workspace.json']);
-    for (const { path } of files.slice(1)) expect(index.split(path)).to.have.length(2);
-    expect(JSON.parse(files[1]?.content ?? '')).to.deep.equal({ name: 'Ada', timeZone: BERLIN });
-  });
-
-  it('packs the same files into the same bytes', () => {
-    expect(tar(contextFiles(facts)).equals(tar(contextFiles(facts)))).to.equal(true);
   });
 
   it('sends at most 15 KiB of instructions, the guide for feedback included, the same for each turn', () => {

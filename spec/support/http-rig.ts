@@ -8,7 +8,14 @@ import { registerHost } from '../../db/ledger/sandboxes.ts';
 import type { Database } from '../../db/pool.ts';
 import { sql } from '../../db/pool.ts';
 import { searchForRun } from '../../src/context/search.ts';
-import { createAgentListener, createWebListener, type HttpListener, type LiveStreams, localAuthenticator } from '../../src/http/index.ts';
+import {
+  type ContextItems,
+  createAgentListener,
+  createWebListener,
+  type HttpListener,
+  type LiveStreams,
+  localAuthenticator,
+} from '../../src/http/index.ts';
 import { type Clock, systemClock } from '../../src/kernel/clock.ts';
 import { type HostId, uuidv7 } from '../../src/kernel/ids.ts';
 import { silentLog } from '../../src/kernel/log.ts';
@@ -30,6 +37,8 @@ export interface RigOptions {
   readonly clock?: Clock;
   /** Carries partial answers instead of NOTIFY. */
   readonly redisUrl?: string;
+  /** Documents and loads; default: none. */
+  readonly items?: ContextItems;
 }
 
 export interface Answer {
@@ -181,10 +190,9 @@ async function openRig(database: { db: Database; url: string }, options: RigOpti
   };
   const pulls = new PullCount(actors.runtime);
   const agent = createAgentListener({
-    ...{ runtime: pulls.runtime, db, gateway },
+    ...{ runtime: pulls.runtime, db, gateway, connectionsMax: 2_000, log: silentLog },
     search: (runId, request) => searchForRun(db, runId, request),
-    connectionsMax: 2_000,
-    log: silentLog,
+    ...(options.items ? { items: options.items } : {}),
   });
   const [webPort, agentPort] = [await web.start(options.bindHost ?? '127.0.0.1', 0), await agent.start('127.0.0.1', 0)];
   await live.start();

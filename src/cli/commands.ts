@@ -3,6 +3,7 @@
  */
 import type { BindingInput, BudgetInput, ConnectionChange, ConnectionInput, MemberChange, ModelInput, Price } from '../contract/admin.ts';
 import type { LlmApi } from '../contract/agent.ts';
+import type { RepositoryInput } from '../contract/repositories.ts';
 
 /** What is wrong with a command line, for the person who typed it. */
 export class UsageError extends Error {
@@ -10,7 +11,7 @@ export class UsageError extends Error {
 }
 
 export interface AdminRequest {
-  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH';
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** Below `/admin/api/`, with its query. */
   readonly path: string;
   readonly body?: unknown;
@@ -222,5 +223,35 @@ export const COMMANDS: readonly Command[] = [
   {
     ...{ words: 'calls', usage: '--turn ID', about: 'every model call of a turn', options: ['turn'], arguments: 0 },
     request: (given) => ({ method: 'GET', path: `calls?${new URLSearchParams({ turn: text(given, 'turn') })}`, list: 'calls' }),
+  },
+  list('repo list', 'every repository that turns can load', 'repositories'),
+  {
+    words: 'repo add',
+    usage: 'CLONE-URL [--name NAME] [--workspace SLUG] [--branch NAME]',
+    about: 'let turns load a repository that needs no login; it is asked once, at once',
+    ...{ options: ['name', 'workspace', 'branch'], arguments: 1 },
+    request(given) {
+      const [called, branch] = [optional(given, 'name') ?? null, optional(given, 'branch') ?? null];
+      const body: RepositoryInput = { cloneUrl: name(given), name: called, workspace: workspace(given), branch };
+      return {
+        method: 'POST',
+        path: 'repositories',
+        body,
+        done: 'The repository is added: turns can load it. heph repo list shows its name.',
+      };
+    },
+  },
+  {
+    ...{ words: 'repo remove', usage: 'NAME [--workspace SLUG]', about: 'take it back, and its mirror on this server' },
+    ...{ options: ['workspace'], arguments: 1 },
+    request(given) {
+      const slug = workspace(given);
+      const query = slug === null ? '' : `?workspace=${encodeURIComponent(slug)}`;
+      return {
+        method: 'DELETE',
+        path: `repositories/${encodeURIComponent(name(given))}${query}`,
+        done: `The repository ${name(given)} is removed. Turns that have loaded it keep their copy until they end.`,
+      };
+    },
   },
 ];

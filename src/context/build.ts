@@ -4,13 +4,14 @@
  */
 import { readTurnFacts } from '../../db/context/read-facts.ts';
 import { readPath } from '../../db/context/read-path.ts';
+import { readContextRequest } from '../../db/context/read-request.ts';
 import type { Database } from '../../db/pool.ts';
 import type { ContextResponse } from '../contract/agent.ts';
 import { LIMITS } from '../contract/limits.ts';
 import type { RunId } from '../kernel/ids.ts';
-import { contextFiles } from './documents.ts';
 import { renderPath } from './path.ts';
 import type { PathWatch } from './path-watch.ts';
+import type { ContextRegistry } from './registry.ts';
 import { questionText } from './render.ts';
 import { situation } from './situation.ts';
 import { systemPrompt } from './system-prompt.ts';
@@ -18,17 +19,23 @@ import { tar } from './tar.ts';
 
 export interface ContextOptions {
   readonly assistantName: string;
+  /** Builds the documents; without one, there are none. */
+  readonly registry?: ContextRegistry;
   /** Longest path, in bytes of what is stored; default LIMITS.pathMaxBytes. */
   readonly pathMaxBytes?: number;
   /** Told of each path; without one, nobody compares. */
   readonly watch?: PathWatch;
 }
 
-/** null: the run has no turn (any more), or its turn was not admitted. `too-long`: nothing of it is given out. */
+/**
+ * null: the run has no turn (any more), its turn was not admitted, or its account is no member any more.
+ * `too-long`: nothing of it is given out.
+ */
 export async function buildContext(db: Database, runId: RunId, options: ContextOptions): Promise<ContextResponse | 'too-long' | null> {
   const maxBytes = options.pathMaxBytes ?? LIMITS.pathMaxBytes;
-  const [facts, read] = await Promise.all([readTurnFacts(db, runId), readPath(db, runId, maxBytes)]);
-  if (!facts?.admission) return null;
+  const files = readContextRequest(db, runId).then((request) => request && (options.registry?.files(request) ?? []));
+  const [facts, read, documents] = await Promise.all([readTurnFacts(db, runId), readPath(db, runId, maxBytes), files]);
+  if (!facts?.admission || documents === null) return null;
   if (read.kind === 'too-long') return 'too-long';
   const { model: id, api, contextTokens, outputTokens } = facts.admission;
   const current = read.rows.find((row) => row.id === facts.questionEntryId);
@@ -46,6 +53,6 @@ export async function buildContext(db: Database, runId: RunId, options: ContextO
     situation: situation(facts),
     model: { id, api, contextTokens, outputTokens },
     timeZone: facts.timeZone,
-    documents: tar(contextFiles(facts)).toString('base64'),
+    documents: tar(documents).toString('base64'),
   };
 }

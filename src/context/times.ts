@@ -39,6 +39,23 @@ export function dayAndTime(isoTime: string, timeZone: string): string {
   return `${weekday} ${date} ${time} ${timeZone}`;
 }
 
+/** `Mon 2026-10-12 14:41 +02:00`: a time in a context document (seed, "Context documents"). The offset is that of the moment. */
+export function contextTime(isoTime: string, timeZone: string): string {
+  const at = new Date(isoTime);
+  const { weekday, date, time } = fields(at, timeZone);
+  return `${weekday} ${date} ${time} ${offset(at, timeZone)}`;
+}
+
+const offsetFormatters = new Map<string, Intl.DateTimeFormat>();
+
+/** `+02:00`; UTC is `+00:00`. */
+function offset(at: Date, timeZone: string): string {
+  const known = offsetFormatters.get(timeZone) ?? new Intl.DateTimeFormat('en-US', { timeZone, timeZoneName: 'longOffset' });
+  offsetFormatters.set(timeZone, known);
+  const name = known.formatToParts(at).find(({ type }) => type === 'timeZoneName')?.value ?? '';
+  return name.replace('GMT', '') || '+00:00';
+}
+
 /** `[Thu 2026-10-08 09:12 Europe/Berlin · Slack]`: what stands before each question and digest (seed, "The path"). */
 export function messagePrefix(isoTime: string, timeZone: string, surface: 'app' | 'slack'): string {
   return `[${dayAndTime(isoTime, timeZone)}${surface === 'slack' ? ' · Slack' : ''}]`;

@@ -134,6 +134,8 @@ export const loadManifestSchema = z.object({
   sha256: z.string().regex(/^[0-9a-f]{64}$/),
   /** Program and arguments that the sandbox runs in the directory to tell the model what it has, or null. Never a shell line. */
   summary: z.array(z.string().max(1_000)).min(1).max(32).nullable(),
+  /** Files that the archive leaves out, because no archive of ours may hold their names. */
+  omittedFiles: z.number().int().min(1).optional(),
 });
 export type LoadManifest = z.infer<typeof loadManifestSchema>;
 

@@ -36,6 +36,8 @@ export const FAULT_STATUS: Readonly<Record<FaultCode, FaultStatus>> = {
   MENTOR_LEASE_LOST: { status: 409, title: 'The attempt has lost its run' },
   MENTOR_TURN_STOPPED: { status: 409, title: 'The turn was stopped' },
   PROPOSAL_REFUSED: { status: 422, title: 'The proposal was refused' },
+  DOCUMENT_NOT_FOUND: { status: 404, title: 'No such document' },
+  LOAD_REFUSED: { status: 422, title: 'The item cannot be loaded' },
   SANDBOX_UNKNOWN: { status: 401, title: 'The credential is not valid here' },
   UPSTREAM_STALLED: { status: 504, title: 'The model provider does not answer' },
   UPSTREAM_PAUSED: { status: 503, title: 'Calls to the model provider are paused', retryAfterS: 30 },

@@ -1,8 +1,9 @@
 /**
  * Owns: what the routes need from other capabilities, as interfaces. main.ts plugs the real ones in.
  */
-import type { Member } from '../../actors/index.ts';
-import type { SearchRequest, SearchResponse } from '../contract/agent.ts';
+import type { Readable } from 'node:stream';
+import type { Attempt, Member, Refusal } from '../../actors/index.ts';
+import type { LoadManifest, SearchRequest, SearchResponse } from '../contract/agent.ts';
 import type { StreamEventName } from '../contract/events.ts';
 import type { RunId } from '../kernel/ids.ts';
 
@@ -31,6 +32,23 @@ export interface Stages {
 
 /** What a run's search finds; null: there is no such run. */
 export type TurnSearch = (runId: RunId, request: SearchRequest) => Promise<SearchResponse | null>;
+/** What an attempt may read beyond its fixed documents; src/context implements it. `text` is for the model. */
+export interface ContextItems {
+  readDocument(
+    attempt: Attempt,
+    path: string,
+  ): Promise<{ readonly kind: 'document'; readonly content: string } | { readonly kind: 'notFound' } | Refusal>;
+  /** `client` aborts when nobody reads the answer any more. The body is read or destroyed. */
+  load(
+    attempt: Attempt,
+    path: string,
+    client: AbortSignal,
+  ): Promise<
+    | { readonly kind: 'load'; readonly manifest: LoadManifest; readonly body: Readable }
+    | { readonly kind: 'notFound' | 'refused'; readonly text: string }
+    | Refusal
+  >;
+}
 
 /** What `GET /session` says about the installation. */
 export interface SessionFacts {

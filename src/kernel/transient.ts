@@ -58,7 +58,8 @@ export const TRANSIENT = {
     unknownOutcome: 'a read: repeat',
     clientSees: 'the model is told, and the turn goes on',
   },
-  /** POST turn/sandbox/load: never repeated by itself, because the server counts loads; the model may ask again. */
+  /** POST turn/sandbox/load: never repeated by itself, because the server counts loads; the model may ask again. A remote that is
+   * away is not needed for what is mirrored. */
   load: {
     pausesMs: [],
     unknownOutcome: 'counted, perhaps; nothing of it is visible',

@@ -5,12 +5,14 @@ import type Koa from 'koa';
 import type { Runtime } from '../../../actors/index.ts';
 import type { Database } from '../../../db/pool.ts';
 import type { Log } from '../../kernel/log.ts';
-import type { TurnSearch } from '../ports.ts';
+import type { ContextItems, TurnSearch } from '../ports.ts';
 import { createApp, type RequestObserver, type Route } from '../route.ts';
 import { createServer, type HttpListener } from '../server.ts';
 import { requireAttempt } from './attempt.ts';
 import { getContext } from './get-context.ts';
+import { postDocument } from './post-document.ts';
 import { postLease } from './post-lease.ts';
+import { postLoad } from './post-load.ts';
 import { postNext } from './post-next.ts';
 import { postPartial } from './post-partial.ts';
 import { postRunEnd } from './post-run-end.ts';
@@ -23,6 +25,8 @@ export interface AgentListenerOptions {
   readonly search: TurnSearch;
   /** Answers what is under `/internal/llm/`. `ctx.state` has the calling `attempt` and its `sandbox` (types of actors/index.ts). */
   readonly gateway: Koa.Middleware;
+  /** Item documents and loads; without it there are none. */
+  readonly items?: ContextItems;
   readonly connectionsMax: number;
   readonly log: Log;
   readonly observe?: RequestObserver;
@@ -34,16 +38,13 @@ const IDLE_TIMEOUT_MS = 600_000;
 
 /** Every route of the agent wire, except model calls. */
 export function agentRoutes(
-  options: Pick<AgentListenerOptions, 'runtime' | 'db' | 'search'> & { stopping: AbortSignal },
+  options: Pick<AgentListenerOptions, 'runtime' | 'db' | 'search' | 'items'> & { stopping: AbortSignal },
 ): readonly Route[] {
+  const { items } = options;
   return [
-    postNext(options),
-    getContext(options),
-    postLease(options),
-    postPartial(options),
-    postSearch(options),
-    postTurnEnd(options),
-    postRunEnd(options),
+    ...[postNext(options), getContext(options), postLease(options), postPartial(options)],
+    ...[postSearch(options), postTurnEnd(options), postRunEnd(options)],
+    ...(items ? [postDocument(options, items), postLoad(options, items)] : []),
   ];
 }
 

@@ -8,6 +8,7 @@ import { createApp, type RequestObserver } from '../route.ts';
 import { createServer, type HttpListener } from '../server.ts';
 import { adminMemberRoutes, type MemberAdminPort } from './admin-members.ts';
 import { adminModelRoutes, type ModelAdminPort } from './admin-models.ts';
+import { adminRepositoryRoutes, type RepositoryAdminPort } from './admin-repositories.ts';
 import { getActors } from './get-actors.ts';
 import { getLivez } from './get-livez.ts';
 import { getMetrics, type MetricsSource } from './get-metrics.ts';
@@ -23,6 +24,8 @@ export interface OpsListenerOptions {
   readonly actors: () => readonly ActorView[];
   readonly models?: ModelAdminPort;
   readonly members?: MemberAdminPort;
+  /** null: this server has no git, and says so. */
+  readonly repositories?: RepositoryAdminPort | null;
   /** Throws when the caller may not see `/admin`; in local mode `requireLoopback`. */
   readonly adminGuard: (ctx: Koa.Context) => void;
   readonly connectionsMax: number;
@@ -33,7 +36,7 @@ export interface OpsListenerOptions {
 const IDLE_TIMEOUT_MS = 30_000;
 
 export function createOpsListener(options: OpsListenerOptions): HttpListener {
-  const { parts, started, metrics, actors, models, members, adminGuard, connectionsMax, log, observe } = options;
+  const { parts, started, metrics, actors, models, members, repositories, adminGuard, connectionsMax, log, observe } = options;
   const routes = [
     getLivez(),
     getReadyz(parts),
@@ -42,6 +45,7 @@ export function createOpsListener(options: OpsListenerOptions): HttpListener {
     getActors(actors, adminGuard),
     ...(models ? adminModelRoutes(models, adminGuard) : []),
     ...(members ? adminMemberRoutes(members, adminGuard) : []),
+    ...(repositories === undefined ? [] : adminRepositoryRoutes(repositories, adminGuard)),
   ];
   const app = createApp({ log, observe, routes });
   return createServer({ callback: app.callback(), portVariable: 'HEPH_OPS_PORT', connectionsMax, idleTimeoutMs: IDLE_TIMEOUT_MS });

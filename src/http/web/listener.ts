@@ -18,8 +18,8 @@ import { getTurn } from './get-turn.ts';
 import { servePage } from './page.ts';
 import { patchTurnStatus } from './patch-turn-status.ts';
 import { postQuestion } from './post-question.ts';
-import { putAiChoice } from './put-ai-choice.ts';
 import { postThread } from './post-thread.ts';
+import { putAiChoice } from './put-ai-choice.ts';
 import { putRead } from './put-read.ts';
 import { putVote } from './put-vote.ts';
 
