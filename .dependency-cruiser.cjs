@@ -55,8 +55,8 @@ module.exports = {
         'A capability imports kernel, contract, db and actors/index.ts. Another capability, or a setting, is handed to it by main.ts.',
     }),
     only('config-imports-kernel', {
-      from: '^src/config[.]ts$',
-      allowed: ['^src/(kernel|contract)/'],
+      from: '^src/config([.]ts$|/)',
+      allowed: ['^src/(kernel|contract|config)/'],
       comment: 'The settings import kernel and contract only.',
     }),
     only('sandbox-imports-kernel-contract', {
