@@ -92,6 +92,28 @@ CREATE TABLE public.account (
     CONSTRAINT account_display_name_check CHECK (((char_length(display_name) >= 1) AND (char_length(display_name) <= 200)))
 );
 
+-- TABLE account_identity
+
+CREATE TABLE public.account_identity (
+    issuer text NOT NULL,
+    subject text NOT NULL,
+    account_id uuid NOT NULL,
+    email text,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT account_identity_email_check CHECK (((char_length(email) >= 3) AND (char_length(email) <= 254))),
+    CONSTRAINT account_identity_issuer_check CHECK (((char_length(issuer) >= 1) AND (char_length(issuer) <= 2000))),
+    CONSTRAINT account_identity_subject_check CHECK (((char_length(subject) >= 1) AND (char_length(subject) <= 255)))
+);
+
+-- TABLE account_invitation
+
+CREATE TABLE public.account_invitation (
+    email text NOT NULL,
+    account_id uuid NOT NULL,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT account_invitation_email_check CHECK (((char_length(email) >= 3) AND (char_length(email) <= 254)))
+);
+
 -- TABLE agent_run
 
 CREATE TABLE public.agent_run (
@@ -401,6 +423,32 @@ CREATE TABLE public.sandbox_host (
     CONSTRAINT sandbox_host_name_check CHECK (((char_length(name) >= 1) AND (char_length(name) <= 200)))
 );
 
+-- TABLE sign_in_attempt
+
+CREATE TABLE public.sign_in_attempt (
+    state_hash bytea NOT NULL,
+    browser_hash bytea NOT NULL,
+    return_path text NOT NULL,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    ends_at timestamp with time zone NOT NULL,
+    CONSTRAINT sign_in_attempt_browser_hash_check CHECK ((octet_length(browser_hash) = 32)),
+    CONSTRAINT sign_in_attempt_return_path_check CHECK (((return_path ~ '^/([^/\\]|$)'::text) AND (char_length(return_path) <= 2000))),
+    CONSTRAINT sign_in_attempt_state_hash_check CHECK ((octet_length(state_hash) = 32))
+);
+
+-- TABLE web_session
+
+CREATE TABLE public.web_session (
+    id_hash bytea NOT NULL,
+    account_id uuid NOT NULL,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    last_seen_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    ends_at timestamp with time zone NOT NULL,
+    last_moment_at timestamp with time zone NOT NULL,
+    CONSTRAINT web_session_bounded CHECK ((ends_at <= last_moment_at)),
+    CONSTRAINT web_session_id_hash_check CHECK ((octet_length(id_hash) = 32))
+);
+
 -- TABLE workspace
 
 CREATE TABLE public.workspace (
@@ -424,6 +472,21 @@ CREATE TABLE public.workspace_member (
     ai_allowed boolean DEFAULT true NOT NULL,
     CONSTRAINT workspace_member_role_check CHECK ((role = ANY (ARRAY['member'::text, 'admin'::text, 'operator'::text])))
 );
+
+-- CONSTRAINT account_identity account_identity_pk
+
+ALTER TABLE ONLY public.account_identity
+    ADD CONSTRAINT account_identity_pk PRIMARY KEY (issuer, subject);
+
+-- CONSTRAINT account_invitation account_invitation_account_id_key
+
+ALTER TABLE ONLY public.account_invitation
+    ADD CONSTRAINT account_invitation_account_id_key UNIQUE (account_id);
+
+-- CONSTRAINT account_invitation account_invitation_pkey
+
+ALTER TABLE ONLY public.account_invitation
+    ADD CONSTRAINT account_invitation_pkey PRIMARY KEY (email);
 
 -- CONSTRAINT account account_pkey
 
@@ -500,10 +563,20 @@ ALTER TABLE ONLY public.sandbox_host
 ALTER TABLE ONLY public.sandbox
     ADD CONSTRAINT sandbox_pkey PRIMARY KEY (id);
 
+-- CONSTRAINT sign_in_attempt sign_in_attempt_pkey
+
+ALTER TABLE ONLY public.sign_in_attempt
+    ADD CONSTRAINT sign_in_attempt_pkey PRIMARY KEY (state_hash);
+
 -- CONSTRAINT turn_slot turn_slot_pkey
 
 ALTER TABLE ONLY public.turn_slot
     ADD CONSTRAINT turn_slot_pkey PRIMARY KEY (slot_no);
+
+-- CONSTRAINT account_identity ux_account_identity_email
+
+ALTER TABLE ONLY public.account_identity
+    ADD CONSTRAINT ux_account_identity_email UNIQUE (email);
 
 -- CONSTRAINT agent_run ux_agent_run_turn
 
@@ -565,6 +638,11 @@ ALTER TABLE ONLY public.sandbox
 ALTER TABLE ONLY public.turn_slot
     ADD CONSTRAINT ux_turn_slot_run UNIQUE (run_id);
 
+-- CONSTRAINT web_session web_session_pkey
+
+ALTER TABLE ONLY public.web_session
+    ADD CONSTRAINT web_session_pkey PRIMARY KEY (id_hash);
+
 -- CONSTRAINT workspace_member workspace_member_pkey
 
 ALTER TABLE ONLY public.workspace_member
@@ -579,6 +657,10 @@ ALTER TABLE ONLY public.workspace
 
 ALTER TABLE ONLY public.workspace
     ADD CONSTRAINT workspace_slug_key UNIQUE (slug);
+
+-- INDEX ix_account_identity_account
+
+CREATE INDEX ix_account_identity_account ON public.account_identity USING btree (account_id);
 
 -- INDEX ix_agent_run_lease
 
@@ -612,6 +694,22 @@ CREATE INDEX ix_mentor_turn_queued ON public.mentor_turn USING btree (conversati
 
 CREATE INDEX ix_sandbox_host ON public.sandbox USING btree (host_id) WHERE (state <> 'ENDED'::text);
 
+-- INDEX ix_sign_in_attempt_browser
+
+CREATE INDEX ix_sign_in_attempt_browser ON public.sign_in_attempt USING btree (browser_hash);
+
+-- INDEX ix_sign_in_attempt_created
+
+CREATE INDEX ix_sign_in_attempt_created ON public.sign_in_attempt USING btree (created_at);
+
+-- INDEX ix_web_session_account
+
+CREATE INDEX ix_web_session_account ON public.web_session USING btree (account_id, last_seen_at);
+
+-- INDEX ix_web_session_ends
+
+CREATE INDEX ix_web_session_ends ON public.web_session USING btree (ends_at);
+
 -- INDEX ux_agent_run_leased
 
 CREATE UNIQUE INDEX ux_agent_run_leased ON public.agent_run USING btree (conversation_id) WHERE (state = 'LEASED'::text);
@@ -639,6 +737,16 @@ CREATE CONSTRAINT TRIGGER mentor_turn_run_agrees AFTER INSERT OR UPDATE OF statu
 -- TRIGGER turn_slot mentor_turn_run_agrees
 
 CREATE CONSTRAINT TRIGGER mentor_turn_run_agrees AFTER INSERT OR UPDATE OF run_id ON public.turn_slot DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION public.mentor_turn_run_agrees();
+
+-- FK CONSTRAINT account_identity account_identity_account_id_fkey
+
+ALTER TABLE ONLY public.account_identity
+    ADD CONSTRAINT account_identity_account_id_fkey FOREIGN KEY (account_id) REFERENCES public.account(id) ON DELETE RESTRICT;
+
+-- FK CONSTRAINT account_invitation account_invitation_account_id_fkey
+
+ALTER TABLE ONLY public.account_invitation
+    ADD CONSTRAINT account_invitation_account_id_fkey FOREIGN KEY (account_id) REFERENCES public.account(id) ON DELETE RESTRICT;
 
 -- FK CONSTRAINT agent_run agent_run_conversation_fk
 
@@ -744,6 +852,11 @@ ALTER TABLE ONLY public.sandbox
 
 ALTER TABLE ONLY public.turn_slot
     ADD CONSTRAINT turn_slot_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.agent_run(id);
+
+-- FK CONSTRAINT web_session web_session_account_id_fkey
+
+ALTER TABLE ONLY public.web_session
+    ADD CONSTRAINT web_session_account_id_fkey FOREIGN KEY (account_id) REFERENCES public.account(id) ON DELETE RESTRICT;
 
 -- FK CONSTRAINT workspace_member workspace_member_account_id_fkey
 

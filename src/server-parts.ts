@@ -44,6 +44,12 @@ const ACTORS_PER_SCRAPE_MAX = 100_000;
 const UNISOLATED_WARNING =
   'Sandboxes are not isolated on this installation: commands of the assistant run as your user. Use it only on your own machine.';
 
+/** The host of a URL by which this machine reaches a listener that is bound to `bindHost`; one that is bound to everything is on loopback, too. */
+export function ownHost(bindHost: string): string {
+  const host = { '0.0.0.0': '127.0.0.1', '::': '::1' }[bindHost] ?? bindHost;
+  return host.includes(':') ? `[${host}]` : host;
+}
+
 export interface ServerState {
   draining: boolean;
   started: boolean;

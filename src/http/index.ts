@@ -3,12 +3,17 @@
  */
 export { type AgentListenerOptions, createAgentListener } from './agent/listener.ts';
 export type { Authenticator } from './auth/authenticator.ts';
+export { Cookies } from './auth/cookies.ts';
+export { CALLBACK_PATH } from './auth/get-callback.ts';
 export { localAuthenticator, requireLocalAdmin, requireLoopback } from './auth/local.ts';
+export { PublicSite } from './auth/public-site.ts';
+export { signedInAuthenticator } from './auth/signed-in.ts';
 export { buildOpenApi } from './openapi.ts';
 export type { ModelAdminPort } from './ops/admin-models.ts';
+export type { PeopleAdminPort } from './ops/admin-people.ts';
 export { createOpsListener, type OpsListenerOptions } from './ops/listener.ts';
 export type { PartState, ReadinessPart } from './ops/readiness.ts';
-export type { EventSink, LiveStreams, SessionFacts, Stages } from './ports.ts';
+export type { BearerDoor, EventSink, LiveStreams, SessionFacts, SignInDoor, Stages } from './ports.ts';
 export type { RequestObserver, RequestReport } from './route.ts';
 export type { HttpListener } from './server.ts';
 export { createWebListener, type WebListenerOptions } from './web/listener.ts';

@@ -7,6 +7,7 @@ import type { Log } from '../../kernel/log.ts';
 import { createApp, type RequestObserver } from '../route.ts';
 import { createServer, type HttpListener } from '../server.ts';
 import { adminModelRoutes, type ModelAdminPort } from './admin-models.ts';
+import { adminPeopleRoutes, type PeopleAdminPort } from './admin-people.ts';
 import { getActors } from './get-actors.ts';
 import { getLivez } from './get-livez.ts';
 import { getMetrics, type MetricsSource } from './get-metrics.ts';
@@ -21,6 +22,7 @@ export interface OpsListenerOptions {
   readonly metrics: MetricsSource;
   readonly actors: () => readonly ActorView[];
   readonly models?: ModelAdminPort;
+  readonly people?: PeopleAdminPort;
   /** Throws when the caller may not see `/admin`; in local mode `requireLoopback`. */
   readonly adminGuard: (ctx: Koa.Context) => void;
   readonly connectionsMax: number;
@@ -31,7 +33,7 @@ export interface OpsListenerOptions {
 const IDLE_TIMEOUT_MS = 30_000;
 
 export function createOpsListener(options: OpsListenerOptions): HttpListener {
-  const { parts, started, metrics, actors, models, adminGuard, connectionsMax, log, observe } = options;
+  const { parts, started, metrics, actors, models, people, adminGuard, connectionsMax, log, observe } = options;
   const routes = [
     getLivez(),
     getReadyz(parts),
@@ -39,6 +41,7 @@ export function createOpsListener(options: OpsListenerOptions): HttpListener {
     getMetrics(metrics),
     getActors(actors, adminGuard),
     ...(models ? adminModelRoutes(models, adminGuard) : []),
+    ...(people ? adminPeopleRoutes(people, adminGuard) : []),
   ];
   const app = createApp({ log, observe, routes });
   return createServer({ callback: app.callback(), portVariable: 'HEPH_OPS_PORT', connectionsMax, idleTimeoutMs: IDLE_TIMEOUT_MS });
