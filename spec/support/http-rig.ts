@@ -12,6 +12,7 @@ import { type Clock, systemClock } from '../../src/kernel/clock.ts';
 import { type HostId, uuidv7 } from '../../src/kernel/ids.ts';
 import { silentLog } from '../../src/kernel/log.ts';
 import { createLive, type Live } from '../../src/live/index.ts';
+import type { PeopleParts } from '../../src/server-people.ts';
 import { makePerson, type Person, run, TIMES } from './ledger.ts';
 import { SseClient, type SseOptions } from './sse-client.ts';
 
@@ -21,6 +22,8 @@ export interface RigOptions {
   readonly pingMs?: number;
   /** Who every request is; default: a new person. */
   readonly person?: Person;
+  /** How people sign in, instead of everybody being `person`. */
+  readonly people?: Pick<PeopleParts, 'authenticator' | 'signIn'>;
   readonly pageFolder?: string;
   readonly bindHost?: string;
   /** Time of the streams and of what servers tell each other; the actors keep the real one. */
@@ -38,12 +41,16 @@ export interface Answer {
 /** The hub, which tells of each stream that is gone. */
 function watched(live: Live, streams: EventEmitter): LiveStreams {
   return {
-    open: (member, connect) =>
-      live.hub.open(member, () => {
-        const sink = connect();
-        sink.onClose(() => queueMicrotask(() => streams.emit('closed')));
-        return sink;
-      }),
+    open: (member, connect, proof) =>
+      live.hub.open(
+        member,
+        () => {
+          const sink = connect();
+          sink.onClose(() => queueMicrotask(() => streams.emit('closed')));
+          return sink;
+        },
+        proof,
+      ),
   };
 }
 
@@ -166,7 +173,7 @@ async function openRig(database: { db: Database; url: string }, options: RigOpti
   live.changes.onRemoteChange((change) => actors.changed(change));
   const web = createWebListener({
     ...{ runtime: actors.runtime, db, live: watched(live, streams), stages: live.partials, changes: live.changes, clock, log: silentLog },
-    authenticator: localAuthenticator(person.accountId),
+    ...(options.people ?? { authenticator: localAuthenticator(person.accountId) }),
     session: { assistantName: 'Heph', warnings: () => [], maxFollowUps },
     pageFolder: options.pageFolder ?? '/nowhere',
     connectionsMax: 2_000,
