@@ -2,6 +2,7 @@
  * Two people and a program on a real server: invited at the command line, signed in at an issuer, each with a conversation of its own; then
  * one is removed, and the server is replaced.
  */
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import net, { type AddressInfo } from 'node:net';
 import { expect } from 'chai';
@@ -45,7 +46,7 @@ describe('people who sign in', function () {
   }
 
   async function ask(browser: SignInBrowser, text: string): Promise<string> {
-    const asked = await browser.fetch('POST', `${MENTOR}/questions`, { body: { requestId: text, text } });
+    const asked = await browser.fetch('POST', `${MENTOR}/questions`, { body: { requestId: randomUUID(), text } });
     expect(asked.status, asked.text).to.equal(202);
     for (;;) {
       const { body } = await browser.fetch('GET', `${MENTOR}/turns/${asked.body.turn.id}`);
