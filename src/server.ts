@@ -76,7 +76,6 @@ interface Parts {
  */
 async function assemble({ config, log, opened, hooks }: Parts): Promise<RunningServer> {
   const { db, url } = opened;
-  const people = await openPeople({ config, db, log });
   const gateway = openGateway({ config, log, db });
   const door = new RuntimeDoor();
   const metrics = createMetrics();
@@ -86,6 +85,7 @@ async function assemble({ config, log, opened, hooks }: Parts): Promise<RunningS
     streamsPerAccountMax: config.streamsPerAccountMax,
     pingMs: config.streamPingMs,
   });
+  const people = await openPeople({ config, db, log, changes: live.changes });
   const agent = createAgentListener({
     runtime: door,
     db,

@@ -1,10 +1,11 @@
 /**
  * Owns: which account a subject of an issuer is. The first sign-in links it: to the account that was invited by its verified email, else to
- * a new account, which belongs to no workspace.
+ * a new account, which belongs to no workspace. Who has an account already and is invited by a new email gets what the invited one had.
  */
 import { z } from 'zod';
 import { type AccountId, uuidv7 } from '../../src/kernel/ids.ts';
 import { type Database, type Executor, sql } from '../pool.ts';
+import { type AbsorbedConversation, absorbAccount } from './absorb.ts';
 
 export interface Subject {
   readonly issuer: string;
@@ -43,27 +44,50 @@ async function readIdentity(db: Executor, { issuer, subject }: Subject): Promise
   return row && { accountId: row.account_id as AccountId, email: row.email };
 }
 
+export interface Recognised {
+  readonly accountId: AccountId;
+  /** Conversations that came to the account from one that was invited, to be told. */
+  readonly absorbed: readonly AbsorbedConversation[];
+}
+
 /** The account of a subject that signs in now. */
-export async function recogniseSubject(db: Database, facts: SubjectFacts): Promise<AccountId> {
+export async function recogniseSubject(db: Database, facts: SubjectFacts): Promise<Recognised> {
   const known = await readIdentity(db, facts);
-  if (known && (facts.email === null || facts.email === known.email)) return known.accountId;
+  if (known && (facts.email === null || facts.email === known.email)) return { accountId: known.accountId, absorbed: [] };
   return db.transaction(async (tx) => {
     await lockLinking(tx);
-    const again = await readIdentity(tx, facts);
-    const accountId = again?.accountId ?? (await invitedAccount(tx, facts)) ?? (await newAccount(tx, facts));
+    const claiming = (await readIdentity(tx, facts))?.accountId;
+    const absorbed = claiming ? await absorbInvited(tx, claiming, facts) : [];
+    const accountId = claiming ?? (await invitedAccount(tx, facts)) ?? (await newAccount(tx, facts));
     await giveEmail(tx, accountId, facts);
-    return accountId;
+    return { accountId, absorbed };
   });
+}
+
+async function absorbInvited(tx: Executor, claiming: AccountId, { email }: SubjectFacts): Promise<readonly AbsorbedConversation[]> {
+  const invited = await readInvitation(tx, email);
+  const absorbed = invited && (await absorbAccount(tx, { absorbed: invited, claiming }));
+  if (absorbed) await takeInvitation(tx, invited);
+  return absorbed ?? [];
+}
+
+async function readInvitation(tx: Executor, email: string | null): Promise<AccountId | null> {
+  const row = await tx.maybeOne(sql.type(accountRow)`select account_id from account_invitation where email = ${email}`);
+  return row && (row.account_id as AccountId);
+}
+
+async function takeInvitation(tx: Executor, accountId: AccountId): Promise<void> {
+  await tx.any(sql.type(doneRow)`delete from account_invitation where account_id = ${accountId} returning 1`);
 }
 
 /** Takes the invitation away. An account that has only the name of its invitation gets the name of its person. */
 async function invitedAccount(tx: Executor, { email, displayName }: SubjectFacts): Promise<AccountId | null> {
-  if (email === null) return null;
-  const row = await tx.maybeOne(sql.type(accountRow)`delete from account_invitation where email = ${email} returning account_id`);
-  if (!row) return null;
+  const invited = await readInvitation(tx, email);
+  if (email === null || invited === null) return null;
+  await takeInvitation(tx, invited);
   await tx.any(sql.type(doneRow)`
-    update account set display_name = ${displayName} where id = ${row.account_id} and display_name = ${nameOfEmail(email)} returning 1`);
-  return row.account_id as AccountId;
+    update account set display_name = ${displayName} where id = ${invited} and display_name = ${nameOfEmail(email)} returning 1`);
+  return invited;
 }
 
 /** What an invited account is called until its person signs in. */

@@ -3,10 +3,9 @@
  * one is removed, and the server is replaced.
  */
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
-import net, { type AddressInfo } from 'node:net';
 import { expect } from 'chai';
 import { Flow } from '../support/flow.ts';
+import { freePort } from '../support/free-port.ts';
 import { heph } from '../support/heph-command.ts';
 import { SpecIssuer } from '../support/issuer.ts';
 import { answer } from '../support/model-script.ts';
@@ -17,18 +16,8 @@ import { SseClient } from '../support/sse-client.ts';
 
 const MENTOR = '/workspaces/forge/mentor';
 
-/** Free a moment ago: the public URL must be known before the server starts. */
-async function freePort(): Promise<number> {
-  const server = net.createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
-}
-
 describe('people who sign in', function () {
-  this.timeout(120_000);
+  this.timeout(240_000);
   let flow: Flow;
   let issuer: SpecIssuer;
   afterEach(async () => {

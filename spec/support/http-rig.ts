@@ -26,6 +26,8 @@ export interface RigOptions {
   readonly people?: Pick<PeopleParts, 'authenticator' | 'signIn'>;
   readonly pageFolder?: string;
   readonly bindHost?: string;
+  /** Default: any free one. */
+  readonly webPort?: number;
   /** Time of the streams and of what servers tell each other; the actors keep the real one. */
   readonly clock?: Clock;
 }
@@ -183,7 +185,7 @@ async function openRig(database: { db: Database; url: string }, options: RigOpti
   };
   const pulls = new PullCount(actors.runtime);
   const agent = createAgentListener({ runtime: pulls.runtime, db, gateway, connectionsMax: 2_000, log: silentLog });
-  const [webPort, agentPort] = [await web.start(options.bindHost ?? '127.0.0.1', 0), await agent.start('127.0.0.1', 0)];
+  const [webPort, agentPort] = [await web.start(options.bindHost ?? '127.0.0.1', options.webPort ?? 0), await agent.start('127.0.0.1', 0)];
   await live.start();
   const base = `http://127.0.0.1:${webPort}`;
   const rig: HttpRig = {

@@ -1,6 +1,7 @@
 /**
  * A server where people sign in, behind a proxy that ends TLS, with an issuer of its own. Put together by src/server-people.ts, as main.ts does.
  */
+import type { ChangeSink } from '../../actors/index.ts';
 import type { Database } from '../../db/pool.ts';
 import { readConfig } from '../../src/config.ts';
 import { silentLog } from '../../src/kernel/log.ts';
@@ -50,8 +51,9 @@ export function useSignIn(database: { readonly db: Database; readonly url: strin
     const issuer = await SpecIssuer.start();
     issuers.push(issuer);
     const config = readConfig({ ...signInEnv(issuer, origin), ...env }, '/nowhere');
-    const people = await openPeople({ config, db: database.db, log: silentLog });
-    const rig = await openRig({ ...options, people });
+    const changes: ChangeSink = { publish: (change) => rig.live.changes.publish(change) };
+    const people = await openPeople({ config, db: database.db, log: silentLog, changes });
+    const rig: HttpRig = await openRig({ ...options, people });
     const browser = () => new SignInBrowser({ origin, port: rig.webPort });
     return {
       ...{ issuer, people, rig, browser },

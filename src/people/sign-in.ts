@@ -13,6 +13,8 @@ import {
   calculatePKCECodeChallenge,
   fetchUserInfo,
 } from 'openid-client';
+import type { ChangeSink } from '../../actors/index.ts';
+import type { AbsorbedConversation } from '../../db/people/absorb.ts';
 import { beginAttempt, takeAttempt } from '../../db/people/attempts.ts';
 import { recogniseSubject } from '../../db/people/identities.ts';
 import { readOwnAccount } from '../../db/people/members.ts';
@@ -20,7 +22,7 @@ import { endSession, startSession } from '../../db/people/sessions.ts';
 import type { Database } from '../../db/pool.ts';
 import type { SignInRefusal } from '../contract/people.ts';
 import { RuntimeFault } from '../kernel/faults.ts';
-import { newSecret } from '../kernel/ids.ts';
+import { type AccountId, newSecret } from '../kernel/ids.ts';
 import { errorKind, type Log } from '../kernel/log.ts';
 import { secretHash } from '../kernel/secret-hash.ts';
 import { isIssuerAway, type PersonClaims, toFacts } from './claims.ts';
@@ -29,6 +31,8 @@ import type { Issuer } from './issuer.ts';
 export interface SignInOptions {
   readonly db: Database;
   readonly issuer: Issuer;
+  /** Told of conversations that came to an account with a sign-in. */
+  readonly changes: ChangeSink;
   readonly log: Log;
   /** Where the issuer sends the browser back to, and where it goes after a sign-out there. */
   readonly callbackUrl: URL;
@@ -122,7 +126,8 @@ export class SignIn {
 
   async #welcome(claims: PersonClaims, { returnPath, replaces }: { returnPath: string; replaces: string | null }): Promise<SignInResult> {
     const { db, log, timeZone, sessionMaxMs: maxMs, sessionIdleMs: idleMs } = this.#options;
-    const accountId = await recogniseSubject(db, { ...toFacts(claims), timeZone });
+    const { accountId, absorbed } = await recogniseSubject(db, { ...toFacts(claims), timeZone });
+    this.#tell(accountId, absorbed);
     const secret = newSecret();
     const sessionId = secretHash(secret);
     const started = await startSession(db, { sessionId, accountId, replaces, maxMs, idleMs, perAccountMax: SESSIONS_PER_ACCOUNT_MAX });
@@ -130,6 +135,14 @@ export class SignIn {
     log.info('signed_in', { accountId });
     const own = await readOwnAccount(db, accountId);
     return { kind: 'signed-in', secret, returnPath, hasWorkspace: (own?.workspaces.length ?? 0) > 0 };
+  }
+
+  #tell(accountId: AccountId, absorbed: readonly AbsorbedConversation[]): void {
+    for (const { runIds, ...conversation } of absorbed) {
+      const { workspaceId, conversationId, version, turnIds, entryIds } = conversation;
+      const ids = { turnIds: [...turnIds], entryIds: [...entryIds], sealedRunIds: [...runIds] };
+      this.#options.changes.publish({ workspaceId, conversationId, accountId, version, ...ids, slots: runIds.length > 0 });
+    }
   }
 }
 
