@@ -62,6 +62,7 @@ describe('a Bearer token', () => {
     ['without an end', { exp: undefined }],
     ['that begins later', { nbf: now() + 3_600 }],
     ['without a subject', { sub: undefined }],
+    ['whose subject nobody can store', { sub: 'ada\u0000' }],
     ['without a signature', {}, 'none'],
     ['signed with the public key as a secret', {}, 'HS256'],
     ["signed with a key that is not the issuer's", {}, 'stranger'],

@@ -4,6 +4,8 @@
 import { expect } from 'chai';
 import { sweepSignIns } from '../../db/people/sessions.ts';
 import { sql } from '../../db/pool.ts';
+import { silentLog } from '../../src/kernel/log.ts';
+import { SignInSweeper } from '../../src/people/index.ts';
 import { useDatabase } from '../support/database.ts';
 import { emptyLedger, run } from '../support/ledger.ts';
 import { ManualClock } from '../support/manual-clock.ts';
@@ -158,6 +160,19 @@ describe('a session', () => {
       3, 1, 0,
     ]);
     expect(await code(browser)).to.equal(undefined);
+  });
+
+  it('that has ended is taken away by itself, now and then', async () => {
+    const site = await open();
+    await site.signedIn();
+    await age('25 h');
+    const clock = new ManualClock();
+    const sweeper = new SignInSweeper({ db: database.db, clock, log: silentLog });
+    sweeper.start();
+    clock.advance(600_000);
+    await sweeper.stop();
+    expect(await run(database.db, sql.unsafe`select 1 from web_session`)).to.deep.equal([]);
+    expect(clock.timers).to.equal(0);
   });
 
   it('of a member who is removed sees the workspace no more: 404, and its streams close', async () => {

@@ -3,8 +3,10 @@
  */
 import { expect } from 'chai';
 import { sql } from '../../db/pool.ts';
+import { systemClock } from '../../src/kernel/clock.ts';
+import { newSecret } from '../../src/kernel/ids.ts';
 import { silentLog } from '../../src/kernel/log.ts';
-import { Issuer } from '../../src/people/index.ts';
+import { Issuer, SignIn } from '../../src/people/index.ts';
 import { useDatabase } from '../support/database.ts';
 import { CLIENT, type IssuerPerson, type Misbehaviour } from '../support/issuer.ts';
 import { emptyLedger, run } from '../support/ledger.ts';
@@ -130,6 +132,8 @@ describe('signing in', () => {
     ['sends a token for several, given to another', { claims: { aud: ['heph-of-the-spec', 'x'], azp: 'x' } }, 'invalid', 502],
     ['sends a token whose time is over', { claims: { exp: 1 } }, 'invalid', 502],
     ['sends a token without a signature', { signature: 'none' }, 'invalid', 502],
+    ['names a subject that is too long', { claims: { sub: 'x'.repeat(256) } }, 'invalid', 502],
+    ['names a subject that nobody can store', { claims: { sub: 'ada\u0000' } }, 'invalid', 502],
     ['signs with the public key as a secret', { signature: 'HS256' }, 'invalid', 502],
     ['signs with a key that is not its own', { signature: 'stranger' }, 'invalid', 502],
     ['takes no code', { tokenStatus: 400 }, 'invalid', 502],
@@ -169,6 +173,34 @@ describe('signing in', () => {
     clock.advance(3_600_001);
     expect((await issuer.configuration()).serverMetadata().issuer).to.equal(site.issuer.url);
     expect(site.issuer.seen).to.have.length(4);
+  });
+
+  it('says that the issuer does not answer when it falls silent, or is gone, in the middle of a sign-in', async () => {
+    const settings = { issuer: new URL(site.issuer.url), clientId: CLIENT.id, clientSecret: CLIENT.secret, timeoutMs: 300 };
+    const door = new SignIn({
+      ...{
+        db: database.db,
+        log: silentLog,
+        changes: site.rig.live.changes,
+        scopes: 'openid',
+        timeZone: 'UTC',
+        sessionMaxMs: 1_000,
+        sessionIdleMs: 1_000,
+      },
+      ...{ callbackUrl: new URL(`${ORIGIN}/auth/callback`), homeUrl: new URL(ORIGIN) },
+      issuer: new Issuer({ ...settings, clock: systemClock, log: silentLog }),
+    });
+    const browser = newSecret();
+    const back = async () => {
+      const url = await door.begin({ browser, returnPath: '/' });
+      const response = await fetch(url, { redirect: 'manual' });
+      return { browser, query: new URL(response.headers.get('location') as string).search.slice(1), replaces: null };
+    };
+    const [silent, gone] = [await back(), await back()];
+    site.issuer.misbehaviour = { silent: true };
+    expect(await door.finish(silent)).to.deep.equal({ kind: 'refused', reason: 'unreachable' });
+    await site.issuer.close();
+    expect(await door.finish(gone)).to.deep.equal({ kind: 'refused', reason: 'unreachable' });
   });
 
   it('shows a page when the issuer does not answer', async () => {

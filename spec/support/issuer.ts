@@ -89,6 +89,7 @@ export class SpecIssuer {
   }
 
   async close(): Promise<void> {
+    if (!this.#server.listening) return;
     this.#server.closeAllConnections();
     await new Promise((resolve) => this.#server.close(resolve));
   }

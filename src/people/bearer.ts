@@ -7,6 +7,7 @@ import { findIdentity } from '../../db/people/identities.ts';
 import type { Executor } from '../../db/pool.ts';
 import { RuntimeFault } from '../kernel/faults.ts';
 import type { AccountId } from '../kernel/ids.ts';
+import { isSubject } from './claims.ts';
 import { type Issuer, issuerAway } from './issuer.ts';
 
 export interface BearerOptions {
@@ -47,7 +48,8 @@ export class BearerTokens {
   /** Throws UNAUTHENTICATED for a token that is not valid here now, FORBIDDEN for a stranger, SIGN_IN_UNAVAILABLE when nobody can say. */
   async verify(token: string): Promise<Bearer> {
     const { sub, iss, exp } = await this.#check(token);
-    const accountId = await findIdentity(this.#options.db, { issuer: iss as string, subject: sub as string });
+    if (!isSubject(sub)) throw notValid();
+    const accountId = await findIdentity(this.#options.db, { issuer: iss as string, subject: sub });
     if (accountId === null)
       throw new RuntimeFault('FORBIDDEN', 'Nobody is known by this token. Sign in once in a browser, then use it again.');
     return { accountId, untilMs: ((exp as number) + CLOCK_TOLERANCE_S) * 1_000 };
@@ -64,7 +66,7 @@ export class BearerTokens {
     } catch (error) {
       if (error instanceof RuntimeFault) throw error;
       if (!(error instanceof errors.JOSEError) || KEYS_AWAY.has(error.code)) throw issuerAway(error);
-      throw new RuntimeFault('UNAUTHENTICATED', 'The token is not valid here, or its time is over. Get a new one.', { cause: error });
+      throw notValid(error);
     }
   }
 
@@ -76,6 +78,10 @@ export class BearerTokens {
     this.#keys = createRemoteJWKSet(new URL(named), { cooldownDuration: keysCooldownMs, timeoutDuration: timeoutMs });
     return this.#keys;
   }
+}
+
+function notValid(cause?: unknown): RuntimeFault {
+  return new RuntimeFault('UNAUTHENTICATED', 'The token is not valid here, or its time is over. Get a new one.', { cause });
 }
 
 /** An issuer without a path is written with and without its slash. */

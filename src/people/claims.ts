@@ -8,8 +8,15 @@ import { normaliseEmail } from './email.ts';
 
 export type PersonClaims = Pick<IDToken, 'iss' | 'sub'> & { readonly [claim: string]: unknown };
 
+/** OpenID Connect: at most 255 characters. */
+const SUBJECT_MAX_CHARS = 255;
 const NAME_MAX_CHARS = 200;
 const NAMELESS = 'Member';
+
+/** True for what can be a subject, and can be stored. */
+export function isSubject(sub: unknown): sub is string {
+  return typeof sub === 'string' && sub !== '' && sub.length <= SUBJECT_MAX_CHARS && sub === wellFormed(sub);
+}
 
 /** An email counts only when the issuer says that it has verified it, with the boolean and not with a word. */
 export function toFacts(claims: PersonClaims): Omit<SubjectFacts, 'timeZone'> {

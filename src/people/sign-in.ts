@@ -25,7 +25,7 @@ import { RuntimeFault } from '../kernel/faults.ts';
 import { type AccountId, newSecret } from '../kernel/ids.ts';
 import { errorKind, type Log } from '../kernel/log.ts';
 import { secretHash } from '../kernel/secret-hash.ts';
-import { isIssuerAway, type PersonClaims, toFacts } from './claims.ts';
+import { isIssuerAway, isSubject, type PersonClaims, toFacts } from './claims.ts';
 import type { Issuer } from './issuer.ts';
 
 export interface SignInOptions {
@@ -54,6 +54,10 @@ export const ATTEMPT_TTL_MS = 600_000;
 const ATTEMPTS_PER_BROWSER_MAX = 10;
 const ATTEMPTS_MAX = 10_000;
 export const SESSIONS_PER_ACCOUNT_MAX = 50;
+
+class TokenError extends Error {
+  override readonly name = 'TokenError';
+}
 
 const refused = (reason: SignInRefusal): SignInResult => ({ kind: 'refused', reason });
 
@@ -117,6 +121,7 @@ export class SignIn {
       ...{ expectedState: own.state, expectedNonce: own.nonce, pkceCodeVerifier: own.verifier, idTokenExpected: true },
     });
     const claims = tokens.claims() as PersonClaims;
+    if (!isSubject(claims.sub)) throw new TokenError('no subject that can be one');
     if (claims.email !== undefined || !configuration.serverMetadata().userinfo_endpoint) return claims;
     // Some issuers put the email there only. It must be the same subject.
     const more = await fetchUserInfo(configuration, tokens.access_token, claims.sub);

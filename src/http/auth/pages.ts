@@ -14,6 +14,7 @@ export interface SmallPage {
   readonly signOut?: boolean;
 }
 
+const RETRY_AFTER_S = 5;
 const AGAIN = { href: '/auth/login', label: 'Sign in again' };
 const HOME = { href: '/', label: 'Open the chat' };
 
@@ -62,6 +63,7 @@ export function answerPage(ctx: Koa.Context, { status, reason, title, text, link
   const items = links.map(({ href, label }) => `<p><a href="${escapeHtml(href)}">${escapeHtml(label)}</a></p>`);
   const form = signOut ? ['<form method="post" action="/auth/logout"><button>Sign out</button></form>'] : [];
   ctx.status = status;
+  if (status === 503) ctx.set('Retry-After', String(RETRY_AFTER_S));
   ctx.type = 'html';
   // So that the form's Origin is ours: without a referrer a browser would send "null".
   ctx.set('Referrer-Policy', 'same-origin');

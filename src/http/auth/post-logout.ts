@@ -20,7 +20,7 @@ export function postLogout({ door, site, cookies }: SignInDeps): Route {
       const issuerSignOutUrl = await door.signOut(secret && secretHash(secret));
       cookies.clear(ctx, 'session');
       cookies.clear(ctx, 'browser');
-      if (ctx.accepts('html', 'json') === 'html') answerPage(ctx, signedOutPage(issuerSignOutUrl));
+      if (ctx.accepts('json', 'html') === 'html') answerPage(ctx, signedOutPage(issuerSignOutUrl));
       else ctx.body = { issuerSignOutUrl } satisfies SignOut;
     },
   };
