@@ -74,7 +74,10 @@ export class SignInBrowser {
       ...(write ? { origin: this.#site.origin } : {}),
     };
     const body = init.body === undefined ? undefined : JSON.stringify(init.body);
-    return this.#request(new URL(path, this.#site.origin), { method, headers: { ...own, ...json, ...init.headers }, body });
+    const given = { ...own, ...json, ...init.headers };
+    // An empty one is not sent: as by a program, or an old browser.
+    const headers = Object.fromEntries(Object.entries(given).filter(([name, value]) => value !== '' || name === 'host'));
+    return this.#request(new URL(path, this.#site.origin), { method, headers, body });
   }
 
   #request(url: URL, init: { method: string; headers: Record<string, string>; body?: string | undefined }): Promise<Shown> {
