@@ -55,14 +55,17 @@ export interface RunnerConfig {
   readonly compileCacheDir: string | null;
   /** Path of setpriv, which ties a child's life to its parent's. Null where there is none. */
   readonly setprivPath: string | null;
+  /** The system call filter of a command's own layer: commands run in one. Null: this process is not isolated. */
+  readonly toolFilter: string | null;
 }
 
 /** Reads the arguments of the process. Throws on an unknown one: it says which. */
 export function readConfig(argv: readonly string[] = process.argv.slice(2)): RunnerConfig {
   const { values } = parseArgs({
     args: [...argv],
-    options: { 'compile-cache': { type: 'string' }, setpriv: { type: 'string' } },
+    options: { 'compile-cache': { type: 'string' }, setpriv: { type: 'string' }, 'tool-filter': { type: 'string' } },
     strict: true,
   });
-  return { compileCacheDir: values['compile-cache'] ?? null, setprivPath: values.setpriv ?? null };
+  const { 'compile-cache': compileCacheDir = null, setpriv: setprivPath = null, 'tool-filter': toolFilter = null } = values;
+  return { compileCacheDir, setprivPath, toolFilter };
 }

@@ -21,12 +21,13 @@ process.on('uncaughtException', crash);
 process.on('unhandledRejection', crash);
 
 // Loaded only now, so that the compile cache is on and nothing of it can print.
-const [{ serve }, { warmUp }, { killCommands }] = await Promise.all([
+const [{ serve }, { warmUp }, { confineCommands, killCommands }] = await Promise.all([
   import('./serve.ts'),
   import('./warm-up.ts'),
   import('./tools/index.ts'),
 ]);
 process.on('exit', killCommands);
+if (config.toolFilter !== null) confineCommands(config.toolFilter);
 
 const lines = readLines(process.stdin);
 protocol.log('debug', 'runner_warm', { answered: await warmUp() });

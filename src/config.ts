@@ -32,6 +32,8 @@ export interface Config {
   /** null: the embedded PostgreSQL in the data directory. */
   readonly databaseUrl: string | null;
   readonly databasePoolMax: number;
+  /** Carries partial answers between servers; null: PostgreSQL does. */
+  readonly redisUrl: string | null;
   readonly auth: AuthConfig;
   readonly assistantName: string;
   readonly accountName: string;
@@ -51,6 +53,10 @@ export interface Config {
   readonly modelIdleMs: number;
   readonly modelNoContentMs: number;
   readonly sandboxAllowUnisolated: boolean;
+  /** `auto`: as much as this machine can. `required`: no start without. */
+  readonly sandboxIsolation: 'auto' | 'required' | 'off';
+  /** Of one sandbox. Its disk is memory, and counts as such. */
+  readonly sandboxLimits: { readonly memoryMb: number; readonly diskMb: number; readonly processes: number; readonly cpus: number };
   readonly sandboxWarm: number;
   readonly sandboxesMax: number;
   readonly sandboxIdleMs: number;
@@ -141,6 +147,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>, cw
     dataDir: path.resolve(cwd, read.text('HEPH_DATA_DIR', '.heph', 4_000)),
     databaseUrl: databaseUrl?.toString() ?? null,
     databasePoolMax: read.integer('HEPH_DATABASE_POOL_MAX', 10, [2, 200]),
+    redisUrl: read.url('HEPH_REDIS_URL', ['redis:', 'rediss:'])?.toString() ?? null,
     auth: readAuth(read),
     assistantName: read.text('HEPH_ASSISTANT_NAME', 'Hephaestus', 60),
     accountName: read.text('HEPH_ACCOUNT_NAME', 'You', 200),
@@ -157,6 +164,13 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>, cw
     modelIdleMs: read.durationMs('HEPH_MENTOR_TURN_MODEL_IDLE_TIMEOUT', '60s', ['100ms', '15m']),
     modelNoContentMs: read.durationMs('HEPH_MENTOR_TURN_MODEL_NO_CONTENT_TIMEOUT', '180s', ['100ms', '15m']),
     sandboxAllowUnisolated: read.boolean('HEPH_SANDBOX_ALLOW_UNISOLATED', false),
+    sandboxIsolation: read.choice('HEPH_SANDBOX_ISOLATION', 'auto', ['auto', 'required', 'off']),
+    sandboxLimits: {
+      memoryMb: read.integer('HEPH_SANDBOX_MEMORY_MB', 1_536, [256, 1_000_000]),
+      diskMb: read.integer('HEPH_SANDBOX_DISK_MB', 768, [16, 1_000_000]),
+      processes: read.integer('HEPH_SANDBOX_PROCESSES', 256, [32, 100_000]),
+      cpus: read.integer('HEPH_SANDBOX_CPUS', 1, [1, 256]),
+    },
     sandboxWarm: read.integer('HEPH_SANDBOX_WARM', 2, [0, 50]),
     sandboxesMax: read.integer('HEPH_SANDBOX_MAX', Math.max(4, capacityTurns * 2), [1, 1_000]),
     sandboxIdleMs: read.durationMs('HEPH_SANDBOX_IDLE', '5m', ['100ms', '1d']),

@@ -3,9 +3,11 @@
  */
 import { text } from 'node:stream/consumers';
 import { EmbeddedPostgresError } from '../db/embedded/index.ts';
+import { runDoctor } from './cli/doctor.ts';
 import { adminHelp, isAdminCommand, runAdminCommand } from './cli/run.ts';
 import { type Config, ConfigError, environment, readConfig } from './config.ts';
 import { StartError } from './database.ts';
+import { doctorChecks } from './doctor.ts';
 import { createLog, errorKind, type Log } from './kernel/log.ts';
 import { type RunningServer, startServer } from './server.ts';
 import { ownHost } from './server-parts.ts';
@@ -13,6 +15,7 @@ import { ownHost } from './server-parts.ts';
 const HELP = `Heph: a conversation runtime.
 
   heph            start the server (the same as npm start)
+  heph doctor     check what this machine can do, and say what to do about what is missing
   heph help       this page
 
 With a server running on this machine:
@@ -29,7 +32,7 @@ async function main(args: readonly string[]): Promise<number> {
     return 0;
   }
   const isAdmin = isAdminCommand(args);
-  if (!isAdmin && (command !== 'start' || args.length > 1)) {
+  if (!isAdmin && (!['start', 'doctor'].includes(command) || args.length > 1)) {
     process.stderr.write(`There is no command "${args.join(' ')}".\n\n${HELP}`);
     return 2;
   }
@@ -41,6 +44,7 @@ async function main(args: readonly string[]): Promise<number> {
     process.stderr.write(`Heph cannot start with these settings:\n${error.problems.map((problem) => `  - ${problem}\n`).join('')}`);
     return 2;
   }
+  if (command === 'doctor') return runDoctor(doctorChecks(config), (said) => void process.stdout.write(said));
   return isAdmin ? administer(args, config) : serve(config, createLog(config.logLevel));
 }
 

@@ -10,7 +10,7 @@ import { countSlots } from '../db/ledger/slots.ts';
 import { migrationNames } from '../db/migrate.ts';
 import { type EnvironmentModel, isEnvironmentModel } from '../db/models/environment.ts';
 import type { Database } from '../db/pool.ts';
-import { LocalSandboxHost } from '../sandbox-runner/host/local.ts';
+import type { Isolation } from '../sandbox-runner/isolation/probe.ts';
 import type { Config } from './config.ts';
 import type { OpenedDatabase } from './database.ts';
 import { checkBaseUrl, createGateway, DEMO, type Gateway, Providers } from './gateway/index.ts';
@@ -20,6 +20,7 @@ import { RuntimeFault } from './kernel/faults.ts';
 import type { Log } from './kernel/log.ts';
 import { SecretBox } from './kernel/secret-box.ts';
 import type { Live } from './live/index.ts';
+import { commandWarning, isolationNote } from './local-sandboxes.ts';
 import { ModelAdmin } from './models/admin.ts';
 import {
   capacityPart,
@@ -40,9 +41,6 @@ const CALL_BOUNDS = { callsMax: 2_000, callsPerRunMax: 4, recheckEveryMs: 1_000,
 
 /** More actors than this are not told apart in one scrape. */
 const ACTORS_PER_SCRAPE_MAX = 100_000;
-
-const UNISOLATED_WARNING =
-  'Sandboxes are not isolated on this installation: commands of the assistant run as your user. Use it only on your own machine.';
 
 /** The host of a URL by which this machine reaches a listener that is bound to `bindHost`; one that is bound to everything is on loopback, too. */
 export function ownHost(bindHost: string): string {
@@ -71,19 +69,6 @@ export class RuntimeDoor implements Runtime {
   publishPartial: Runtime['publishPartial'] = async (attempt, partial) => this.#open.publishPartial(attempt, partial);
   endTurn: Runtime['endTurn'] = async (attempt, end) => this.#open.endTurn(attempt, end);
   endRun: Runtime['endRun'] = async (attempt, end) => this.#open.endRun(attempt, end);
-}
-
-export function localHost(config: Config, log: Log, gateway: string): SandboxHost {
-  return new LocalSandboxHost({
-    gateway,
-    runtimeDir: path.join(config.dataDir, 'sandboxes'),
-    warmCount: config.sandboxWarm,
-    // Warm ones wait beside those that serve a conversation.
-    maxRunners: config.sandboxesMax + config.sandboxWarm,
-    bash: config.sandboxAllowUnisolated,
-    log,
-    clock: systemClock,
-  });
 }
 
 /** The rows that this server's settings stand for. */
@@ -123,10 +108,11 @@ export function gatewayMiddleware(gateway: Gateway): Middleware {
   };
 }
 
-export function sessionFacts(config: Config): SessionFacts {
+export function sessionFacts(config: Config, isolation: Isolation): SessionFacts {
+  const warning = commandWarning(config, isolation);
   return {
     assistantName: config.assistantName,
-    warnings: () => (config.sandboxAllowUnisolated ? [UNISOLATED_WARNING] : []),
+    warnings: () => (warning === null ? [] : [warning]),
     maxFollowUps: config.maxFollowUps,
   };
 }
@@ -136,10 +122,11 @@ interface ReadinessDeps {
   readonly opened: OpenedDatabase;
   readonly live: Live;
   readonly state: ServerState;
+  readonly isolation: Isolation;
 }
 
 /** What /readyz tells. A required part that is not ok takes this server out of traffic. */
-export function readinessParts({ config, opened, live, state }: ReadinessDeps): readonly ReadinessPart[] {
+export function readinessParts({ config, opened, live, state, isolation }: ReadinessDeps): readonly ReadinessPart[] {
   const { db, hostLock } = opened;
   return [
     databasePart(db),
@@ -152,10 +139,11 @@ export function readinessParts({ config, opened, live, state }: ReadinessDeps): 
       warning: hostLock.held ? null : 'The session lock was lost and is being taken again. Another server may take this one for dead.',
       why: 'held',
     })),
-    notePart('sandboxes', () => ({
-      warning: config.sandboxAllowUnisolated ? UNISOLATED_WARNING : null,
-      why: 'bash is refused; read is limited to the context folder',
+    notePart('redis', () => ({
+      warning: live.redisConnected() === false ? 'Redis is away: words that are being written do not cross between servers.' : null,
+      why: config.redisUrl === null ? 'not configured; PostgreSQL carries words between servers' : 'connected',
     })),
+    notePart('sandboxes', () => isolationNote(config, isolation)),
     notePart('page', () => ({ warning: hasPage() ? null : 'The page is not built: run npm run build.', why: 'built' })),
   ];
 }

@@ -14,13 +14,13 @@ import { systemClock } from './kernel/clock.ts';
 import type { Log } from './kernel/log.ts';
 import { SecretBox } from './kernel/secret-box.ts';
 import { createLive, type Live } from './live/index.ts';
+import { type LocalSandboxes, localHost, prepareLocalSandboxes } from './local-sandboxes.ts';
 import { rotateKeys } from './models/admin.ts';
 import { createMetrics, type Metrics } from './ops/index.ts';
 import {
   environmentModel,
   gatewayMiddleware,
   gaugeSources,
-  localHost,
   modelAdmin,
   openGateway,
   ownHost,
@@ -51,12 +51,15 @@ const CONNECTIONS_MAX = 10_000;
 
 /** Starts a server. Rejects with an Error whose message is a sentence for the person when the person can change the reason. */
 export async function startServer(config: Config, log: Log, hooks: ServerHooks = {}): Promise<RunningServer> {
+  const preparing = prepareLocalSandboxes(config, log);
+  preparing.catch(() => undefined); // awaited below
   const opened = await openServerDatabase(config, log);
   try {
+    const sandboxes = await preparing;
     await reconcileSlots(opened.db, config.capacityTurns);
     await writeEnvironmentModel(opened.db, environmentModel(config));
     await rotateKeys({ db: opened.db, secrets: new SecretBox(config.secretKeys), log });
-    return await assemble({ config, log, opened, hooks });
+    return await assemble({ config, log, opened, hooks, sandboxes });
   } catch (error) {
     await opened.close();
     throw error;
@@ -68,19 +71,20 @@ interface Parts {
   readonly log: Log;
   readonly opened: OpenedDatabase;
   readonly hooks: ServerHooks;
+  readonly sandboxes: LocalSandboxes;
 }
 
 /**
  * Sandboxes need the agent listener's address, the actors need the sandboxes, the listener needs the actors: the listener opens first and
  * answers 503 until the actors are there.
  */
-async function assemble({ config, log, opened, hooks }: Parts): Promise<RunningServer> {
+async function assemble({ config, log, opened, hooks, sandboxes }: Parts): Promise<RunningServer> {
   const { db, url } = opened;
   const gateway = openGateway({ config, log, db });
   const door = new RuntimeDoor();
   const metrics = createMetrics();
   const live = createLive({
-    ...{ db, databaseUrl: url, clock: systemClock, log },
+    ...{ db, databaseUrl: url, redisUrl: config.redisUrl, clock: systemClock, log },
     activeConversationIds: () => door.actors?.activeConversationIds() ?? [],
     streamsPerAccountMax: config.streamsPerAccountMax,
     pingMs: config.streamPingMs,
@@ -96,7 +100,7 @@ async function assemble({ config, log, opened, hooks }: Parts): Promise<RunningS
   });
   const agentPort = await agent.start(config.bindHost, config.agentPort);
   const address = `http://${ownHost(config.bindHost)}:${agentPort}`;
-  const sandboxHost = hooks.sandboxHost?.(address) ?? localHost(config, log, address);
+  const sandboxHost = hooks.sandboxHost?.(address) ?? localHost({ config, log, sandboxes, agent, gateway: address });
   const actors = createActors({
     ...{
       db,
@@ -120,7 +124,7 @@ async function assemble({ config, log, opened, hooks }: Parts): Promise<RunningS
   live.changes.onChange((change) => gateway.seal(change.sealedRunIds));
   live.changes.onRemoteChange((change) => actors.changed(change));
   const state: ServerState = { draining: false, started: false };
-  const { web, ops } = doorsForPeople({ config, log, opened, actors, live, metrics, state, people });
+  const { web, ops } = doorsForPeople({ config, log, opened, sandboxes, actors, live, metrics, state, people });
   const opsPort = await ops.start(config.bindHost, config.opsPort);
   people.sweeper.start();
   await live.start();
@@ -141,6 +145,7 @@ interface DoorParts {
   readonly config: Config;
   readonly log: Log;
   readonly opened: OpenedDatabase;
+  readonly sandboxes: LocalSandboxes;
   readonly actors: Actors;
   readonly live: Live;
   readonly metrics: Metrics;
@@ -149,22 +154,23 @@ interface DoorParts {
 }
 
 /** The listeners for people and for operators; they open when everything behind them is there. */
-function doorsForPeople({ config, log, opened, actors, live, metrics, state, people }: DoorParts): {
+function doorsForPeople({ config, log, opened, sandboxes, actors, live, metrics, state, people }: DoorParts): {
   web: HttpListener;
   ops: HttpListener;
 } {
   const { db } = opened;
+  const { isolation } = sandboxes;
   const web = createWebListener({
     ...{ runtime: actors.runtime, db, live: live.hub, stages: live.partials, changes: live.changes, clock: systemClock, log },
     authenticator: people.authenticator,
     ...(people.signIn ? { signIn: people.signIn } : {}),
-    session: sessionFacts(config),
+    session: sessionFacts(config, isolation),
     pageFolder: PAGE_FOLDER,
     connectionsMax: CONNECTIONS_MAX,
     observe: metrics.observeRequest,
   });
   const ops = createOpsListener({
-    parts: readinessParts({ config, opened, live, state }),
+    parts: readinessParts({ config, opened, live, state, isolation }),
     started: () => state.started,
     metrics,
     actors: () => actors.views(),

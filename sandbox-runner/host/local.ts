@@ -1,18 +1,22 @@
 /**
  * Owns: the runners of this machine: a few warm ones that wait unassigned, one runner per sandbox, never one for two conversations,
  * and the end of all of them. The server sees it through SandboxHost of actors/ports.ts.
- * Does not own: which conversation needs a sandbox and when it is idle (SandboxesActor), and isolation.
+ * An isolated runner has one way out: a socket of its own, which serves only the sandbox that the runner was given to.
+ * Does not own: which conversation needs a sandbox and when it is idle (SandboxesActor), and how a runner is isolated (isolation/).
  * Limits: maxRunners processes, warm ones included.
  */
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import type { RunnerAssignment } from '../../src/contract/agent.ts';
 import { type Clock, pause } from '../../src/kernel/clock.ts';
 import { RuntimeFault } from '../../src/kernel/faults.ts';
 import type { ConversationId, SandboxId } from '../../src/kernel/ids.ts';
 import type { Log } from '../../src/kernel/log.ts';
+import { WORKSPACE_DIR } from '../config.ts';
 import { removeTree } from '../context-folder.ts';
-import { RunnerProcess, type RunnerState } from './runner-process.ts';
+import { INSIDE } from '../isolation/layers.ts';
+import { giveToSandboxUser } from '../isolation/runtime-dir.ts';
+import { type Confinement, RunnerProcess, type RunnerState } from './runner-process.ts';
 import { findSetpriv } from './setpriv.ts';
 
 /** How long a runner may take to become ready, to accept an assignment, and to go when it is asked. */
@@ -32,8 +36,17 @@ export interface LocalSandboxHostOptions {
   readonly maxRunners: number;
   /** Whether the bash tool may run commands here. */
   readonly bash: boolean;
+  /** null: runners are plain processes of this user. */
+  readonly isolation?: LocalIsolation | null;
   readonly log: Log;
   readonly clock: Clock;
+}
+
+export interface LocalIsolation {
+  readonly confinement: Omit<Confinement, 'name'>;
+  readonly compileCacheDir: string;
+  /** Serves the agent wire on a socket, to the sandbox that `owner` names (null: to nobody yet). Resolves with what closes it. */
+  readonly openDoor: (socketPath: string, owner: () => SandboxId | null) => Promise<() => Promise<void>>;
 }
 
 export interface LocalRunnerView {
@@ -57,6 +70,8 @@ export class LocalSandboxHost {
   readonly #options: LocalSandboxHostOptions;
   /** Each runner with the promise that all of it is gone. */
   readonly #runners = new Map<RunnerProcess, Promise<void>>();
+  /** The sockets of isolated runners. */
+  readonly #doors = new Map<RunnerProcess, Promise<() => Promise<void>>>();
   readonly #listeners = new Set<ExitListener>();
   readonly #setprivPath = findSetpriv();
   readonly #swept: Promise<void>;
@@ -79,7 +94,7 @@ export class LocalSandboxHost {
     const runner = this.#take(request.sandboxId);
     this.#keepWarm();
     try {
-      await this.#within(runner.ready, READY_MAX_MS);
+      await this.#within(Promise.all([runner.ready, this.#doors.get(runner)]), READY_MAX_MS);
       runner.assign(this.#assignment(request, runner));
       await this.#within(runner.accepted, ACCEPT_MAX_MS);
     } catch (error) {
@@ -131,8 +146,10 @@ export class LocalSandboxHost {
   }
 
   #assignment(request: StartRequest, runner: RunnerProcess): RunnerAssignment {
-    const { gateway, bash } = this.#options;
-    return { gateway, bash, credential: request.credential, conversationId: request.conversationId, workDir: runner.workDir };
+    const { bash, isolation } = this.#options;
+    const { credential, conversationId } = request;
+    const gateway = isolation ? `unix:${INSIDE.socket}` : this.#options.gateway;
+    return { gateway, bash, credential, conversationId, workDir: isolation ? WORKSPACE_DIR : runner.dir };
   }
 
   #keepWarm(): void {
@@ -145,16 +162,26 @@ export class LocalSandboxHost {
   #spawn(): RunnerProcess | null {
     const { runtimeDir, maxRunners, clock, log } = this.#options;
     if (this.#runners.size >= maxRunners) return null;
-    const workDir = mkdtempSync(join(runtimeDir, `w-${process.pid}-`));
+    const dir = mkdtempSync(join(runtimeDir, `w-${process.pid}-`));
+    const isolation = this.#options.isolation ?? null;
+    if (isolation !== null) giveToSandboxUser(dir);
     const runner = new RunnerProcess({
-      workDir,
-      compileCacheDir: join(runtimeDir, 'compile-cache'),
+      dir,
+      compileCacheDir: isolation?.compileCacheDir ?? join(runtimeDir, 'compile-cache'),
       setprivPath: this.#setprivPath,
+      confinement: isolation && { ...isolation.confinement, name: basename(dir) },
       startedAt: clock.now(),
       log,
     });
+    if (isolation !== null) this.#openDoor(runner, isolation);
     this.#runners.set(runner, this.#bury(runner));
     return runner;
+  }
+
+  #openDoor(runner: RunnerProcess, { openDoor }: LocalIsolation): void {
+    const door = openDoor(join(runner.dir, basename(INSIDE.socket)), () => runner.sandboxId);
+    door.catch((error: unknown) => this.#options.log.error('runner_socket_failed', {}, error));
+    this.#doors.set(runner, door);
   }
 
   /** After its end: the sandbox's owner is told, the folder goes, and a warm runner is replaced. */
@@ -164,7 +191,12 @@ export class LocalSandboxHost {
     this.#runners.delete(runner);
     if (sandboxId !== null) this.#tell(sandboxId, how);
     void this.#replace(sandboxId === null && how === 'crashed');
-    await this.#remove(runner.workDir);
+    await this.#doors.get(runner)?.then(
+      (close) => close(),
+      () => undefined,
+    );
+    this.#doors.delete(runner);
+    await this.#remove(runner.dir);
   }
 
   /** Work folders of servers that are gone: they hold documents of people. */
@@ -225,11 +257,14 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Linux tells; elsewhere nothing is said. */
+/** Of the process and what it started: an isolated runner is a child of its layer. Linux tells; elsewhere nothing is said. */
 function memoryOf(pid: number | null): { rssBytes?: number } {
   try {
     const kibibytes = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
-    return kibibytes === undefined ? {} : { rssBytes: Number(kibibytes) * 1024 };
+    if (kibibytes === undefined) return {};
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean);
+    const theirs = children.reduce((sum, child) => sum + (memoryOf(Number(child)).rssBytes ?? 0), 0);
+    return { rssBytes: Number(kibibytes) * 1024 + theirs };
   } catch {
     return {};
   }

@@ -10,6 +10,8 @@ import { createInterface } from 'node:readline';
 import { type RunnerAssignment, type RunnerCommand, type RunnerReport, runnerReportSchema } from '../../src/contract/agent.ts';
 import type { SandboxId } from '../../src/kernel/ids.ts';
 import type { Log } from '../../src/kernel/log.ts';
+import { type Launched, type LaunchOptions, launch } from '../isolation/launch.ts';
+import { INSIDE } from '../isolation/layers.ts';
 
 const DRIVER = join(import.meta.dirname, '../driver.ts');
 /** A turn holds its path, its documents and Pi; more than this is a leak. */
@@ -20,15 +22,21 @@ const YOUNG_HEAP_MB = 4;
 export type RunnerState = 'starting' | 'warm' | 'idle' | 'busy' | 'ending';
 
 export interface RunnerProcessOptions {
-  readonly workDir: string;
+  /** The runner's folder on this machine: where it works, or, isolated, where its socket is. */
+  readonly dir: string;
   readonly compileCacheDir: string;
   readonly setprivPath: string | null;
+  /** null: nothing is isolated. */
+  readonly confinement: Confinement | null;
   readonly startedAt: number;
   readonly log: Log;
 }
 
+/** What makes the runner's layer. */
+export type Confinement = Pick<LaunchOptions, 'programs' | 'limits' | 'workBytes' | 'name'>;
+
 export class RunnerProcess {
-  readonly workDir: string;
+  readonly dir: string;
   readonly startedAt: number;
   /** The sandbox that this runner was given to; set once, before the runner knows. */
   sandboxId: SandboxId | null = null;
@@ -41,15 +49,18 @@ export class RunnerProcess {
   /** Resolves when the process is gone. */
   readonly gone: Promise<{ readonly how: 'asked' | 'crashed' }>;
   readonly #child: ChildProcess;
+  readonly #cleanUp: () => Promise<void>;
   readonly #log: Log;
   readonly #heard = { ready: Promise.withResolvers<void>(), idle: Promise.withResolvers<void>() };
   #stderrBytes = 0;
 
   constructor(options: RunnerProcessOptions) {
-    this.workDir = options.workDir;
+    this.dir = options.dir;
     this.startedAt = options.startedAt;
     this.#log = options.log;
-    this.#child = start(options);
+    const { child, cleanUp } = start(options);
+    this.#child = child;
+    this.#cleanUp = cleanUp;
     this.ready = this.#heard.ready.promise;
     this.accepted = this.#heard.idle.promise;
     for (const promise of [this.ready, this.accepted]) promise.catch(() => undefined);
@@ -88,6 +99,7 @@ export class RunnerProcess {
       once(this.#child, 'exit').then(([exitCode]) => exitCode as number | null),
       once(this.#child, 'error').then(() => null),
     ]).catch(() => null);
+    await this.#cleanUp();
     const ended = new Error('the runner is gone');
     this.#heard.ready.reject(ended);
     this.#heard.idle.reject(ended);
@@ -122,20 +134,20 @@ export class RunnerProcess {
   }
 }
 
-function start(options: RunnerProcessOptions): ChildProcess {
-  const own = options.setprivPath === null ? [] : ['--setpriv', options.setprivPath];
-  const node = [
-    process.execPath,
-    `--max-old-space-size=${HEAP_MAX_MB}`,
-    `--max-semi-space-size=${YOUNG_HEAP_MB}`,
-    DRIVER,
-    '--compile-cache',
-    options.compileCacheDir,
-    ...own,
-  ];
+function start(options: RunnerProcessOptions): Launched {
+  const { compileCacheDir, confinement, dir, setprivPath } = options;
+  const flags = [`--max-old-space-size=${HEAP_MAX_MB}`, `--max-semi-space-size=${YOUNG_HEAP_MB}`];
+  if (confinement !== null) {
+    const inside = ['--compile-cache', INSIDE.cache, '--tool-filter', INSIDE.toolFilter];
+    const command = [`${INSIDE.node}/node`, ...flags, `${INSIDE.project}/sandbox-runner/driver.ts`, ...inside];
+    return launch({ ...confinement, cache: { dir: compileCacheDir, writable: false }, gatewayDir: dir }, command);
+  }
+  const own = setprivPath === null ? [] : ['--setpriv', setprivPath];
+  const node = [process.execPath, ...flags, DRIVER, '--compile-cache', compileCacheDir, ...own];
   // The kernel kills the child when its parent dies, however it dies.
-  const [file = '', ...args] = options.setprivPath === null ? node : [options.setprivPath, '--pdeathsig=KILL', ...node];
-  return spawn(file, args, { cwd: options.workDir, env: { PATH: RUNNER_PATH }, stdio: ['pipe', 'pipe', 'pipe'], detached: false });
+  const [file = '', ...args] = setprivPath === null ? node : [setprivPath, '--pdeathsig=KILL', ...node];
+  const child = spawn(file, args, { cwd: dir, env: { PATH: RUNNER_PATH }, stdio: ['pipe', 'pipe', 'pipe'], detached: false });
+  return { child, cleanUp: async () => undefined };
 }
 
 /** Enough for setpriv; the runner reads nothing of its environment. */

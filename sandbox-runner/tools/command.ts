@@ -1,10 +1,13 @@
 /**
  * Owns: one command as a process: an empty environment, its own process group, a time limit, a bounded output, and an end that takes
  * the whole group with it.
- * Does not own: who may run commands (bash.ts). A descendant that leaves its group (setsid) survives here: isolation is another layer.
+ * In an isolated runner each command gets a layer of its own (isolation/layers.ts), which ends with it and takes everything along.
+ * Does not own: who may run commands (bash.ts). A descendant that leaves its group (setsid) survives where nothing is isolated.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
+import { closeSync, openSync } from 'node:fs';
 import { RUNNER } from '../config.ts';
+import { TOOL_FDS, toolLayer } from '../isolation/layers.ts';
 
 /** The only environment that a command sees besides HOME. */
 const COMMAND_PATH = '/usr/local/bin:/usr/bin:/bin';
@@ -30,6 +33,13 @@ export interface CommandResult {
 }
 
 const groups = new Set<number>();
+/** Decided once for the process, before the first command. */
+let toolFilter: string | null = null;
+
+/** From now on each command runs in a layer of its own. `filter`: the file of its system call filter. */
+export function confineCommands(filter: string): void {
+  toolFilter = filter;
+}
 
 /** Kills every command that still runs. For the last moment of the process: it does not wait. */
 export function killCommands(): void {
@@ -71,16 +81,34 @@ export async function runCommand(options: CommandOptions): Promise<CommandResult
 
 function start(options: CommandOptions): ChildProcess {
   const bash = ['bash', '--norc', '--noprofile', '-c', options.command];
-  const [file = 'bash', ...args] = options.setprivPath === null ? bash : [options.setprivPath, '--pdeathsig=KILL', ...bash];
-  const child = spawn(file, args, {
-    cwd: options.cwd,
-    env: { PATH: COMMAND_PATH, HOME: options.cwd, LANG: COMMAND_LANG },
-    stdio: ['ignore', 'pipe', 'pipe'],
-    // A group of its own, so that one signal reaches all of it.
-    detached: true,
-  });
+  const child = toolFilter === null ? startPlain(bash, options) : startConfined(bash, toolFilter);
   if (child.pid !== undefined) groups.add(child.pid);
   return child;
+}
+
+/** A group of its own, so that one signal reaches all of it. */
+const OWN_GROUP: SpawnOptions = { detached: true };
+
+function startPlain(command: readonly string[], { cwd, setprivPath }: CommandOptions): ChildProcess {
+  const [file = '', ...args] = setprivPath === null ? command : [setprivPath, '--pdeathsig=KILL', ...command];
+  return spawn(file, args, {
+    ...OWN_GROUP,
+    cwd,
+    env: { PATH: COMMAND_PATH, HOME: cwd, LANG: COMMAND_LANG },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+}
+
+function startConfined(command: readonly string[], filterPath: string): ChildProcess {
+  const filter = openSync(filterPath, 'r');
+  try {
+    const [file = '', ...args] = toolLayer(command);
+    const stdio: ('ignore' | 'pipe' | number)[] = ['ignore', 'pipe', 'pipe'];
+    stdio[TOOL_FDS.filter] = filter;
+    return spawn(file, args, { ...OWN_GROUP, env: { PATH: COMMAND_PATH }, stdio });
+  } finally {
+    closeSync(filter);
+  }
 }
 
 /** Its exit code (128 + signal as shells count it), or null when it could not be started. Background processes are killed. */

@@ -6,7 +6,7 @@ import type { ToolDefinition } from '../pi.ts';
 import { createBashTool } from './bash.ts';
 import { createReadTool } from './read.ts';
 
-export { killCommands } from './command.ts';
+export { confineCommands, killCommands } from './command.ts';
 
 export interface ToolOptions {
   /** The folder of this turn; asked when a tool runs. */

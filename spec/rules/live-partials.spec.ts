@@ -105,6 +105,19 @@ describe('the partial bus', () => {
     expect(textOf(there)).to.deep.equal(['one two ']);
   });
 
+  it('gives a server whose connection was new the whole text at once, however long it is', () => {
+    const clock = new ManualClock();
+    const [here, there] = [bus('a', clock), bus('b', clock)];
+    const long = 'words '.repeat(20_000);
+    write(here, 0, long);
+    carry(here, there, true);
+    there.missed();
+    carry(there, here);
+    carry(here, there);
+    expect(textOf(there)).to.deep.equal([long]);
+    expect(there.take(), 'it asks once').to.deep.equal([]);
+  });
+
   it('clears a turn everywhere, and forgets nothing of its size', () => {
     const clock = new ManualClock();
     const [here, there] = [bus('a', clock), bus('b', clock)];

@@ -20,7 +20,7 @@ import type { AgentRun, ContextResponse } from '../../src/contract/agent.ts';
 import type { Change } from '../../src/contract/changes.ts';
 import { type Clock, systemClock } from '../../src/kernel/clock.ts';
 import { type ConversationId, type HostId, type RunId, type TurnId, uuidv7 } from '../../src/kernel/ids.ts';
-import { silentLog } from '../../src/kernel/log.ts';
+import { type Log, silentLog } from '../../src/kernel/log.ts';
 import { makeMain, makePerson, makeSandbox, type Person, run, TIMES } from './ledger.ts';
 import { ManualClock } from './manual-clock.ts';
 import { SteeredDatabase } from './steered-database.ts';
@@ -35,6 +35,8 @@ export interface ServerOptions {
   readonly sandboxIdleMs?: number;
   readonly sweepMs?: number;
   readonly predecessorOf?: string;
+  readonly log?: Log;
+  readonly assistantName?: string;
 }
 
 export interface Server {
@@ -62,7 +64,7 @@ export interface Server {
 
 /** A server on `pool`, which belongs to the database at `url`. It is started: its timers run when its clock does. */
 export async function startActors({ pool, url }: { pool: Database; url: string }, options: ServerOptions): Promise<Server> {
-  const { clock, script = answerAtOnce, times = TIMES } = options;
+  const { clock, script = answerAtOnce, times = TIMES, log = silentLog, assistantName = 'Heph' } = options;
   const db = new SteeredDatabase(pool);
   const host = new StubSandboxHost({ db: pool, script });
   const hostId = uuidv7<'host'>();
@@ -73,7 +75,7 @@ export async function startActors({ pool, url }: { pool: Database; url: string }
   const partials: AttemptPartial[] = [];
   const cleared: TurnId[] = [];
   const actors = createActors({
-    ...{ db, clock, times, log: silentLog, sandboxHost: host, texts: failureTexts('Heph') },
+    ...{ db, clock, times, log, sandboxHost: host, texts: failureTexts(assistantName) },
     changes: {
       publish: (change) => {
         changes.push(change);

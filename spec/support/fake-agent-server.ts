@@ -5,7 +5,7 @@
  */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import type { AgentRun, ContextResponse, TurnEndRequest } from '../../src/contract/agent.ts';
 import { uuidv7 } from '../../src/kernel/ids.ts';
 import { streamWords } from './agent-scripts.ts';
@@ -58,6 +58,11 @@ export class FakeAgentServer {
 
   get port(): number {
     return (this.#server.address() as AddressInfo).port;
+  }
+
+  /** Serves a connection that came another way. */
+  take(socket: Socket): void {
+    this.#server.emit('connection', socket);
   }
 
   async stop(): Promise<void> {

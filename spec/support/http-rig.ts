@@ -30,6 +30,8 @@ export interface RigOptions {
   readonly webPort?: number;
   /** Time of the streams and of what servers tell each other; the actors keep the real one. */
   readonly clock?: Clock;
+  /** Carries partial answers instead of NOTIFY. */
+  readonly redisUrl?: string;
 }
 
 export interface Answer {
@@ -157,7 +159,7 @@ async function openRig(database: { db: Database; url: string }, options: RigOpti
   const clock = options.clock ?? systemClock;
   const streams = new EventEmitter().setMaxListeners(0);
   const live = createLive({
-    ...{ db, databaseUrl: url, clock, log: silentLog },
+    ...{ db, databaseUrl: url, redisUrl: options.redisUrl ?? null, clock, log: silentLog },
     activeConversationIds: () => actors.activeConversationIds(),
     streamsPerAccountMax: options.streamsPerAccountMax ?? 10,
     pingMs: options.pingMs ?? 15_000,

@@ -5,6 +5,7 @@
  */
 import type { CallOutcome, TokenUsage } from '../../db/gateway/close-calls.ts';
 import type { LlmApi } from '../contract/agent.ts';
+import { EventSkimmer } from './event-skimmer.ts';
 import { type JsonObject, objectsIn, parseObject, toObject } from './json.ts';
 import { SseDecoder, type SseEvent } from './sse-decoder.ts';
 
@@ -20,7 +21,7 @@ export const NO_USAGE: TokenUsage = { inputTokens: null, outputTokens: null, cac
 /** Reads an answer while it passes. */
 export class StreamFacts {
   readonly #api: LlmApi;
-  readonly #decoder: SseDecoder;
+  readonly #skimmer: EventSkimmer;
   #usage: TokenUsage = NO_USAGE;
   #finished = false;
   #over = false;
@@ -29,7 +30,10 @@ export class StreamFacts {
 
   constructor(api: LlmApi) {
     this.#api = api;
-    this.#decoder = new SseDecoder((event) => this.#read(event), EVENT_MAX_BYTES);
+    const decoder = new SseDecoder((event) => this.#read(event), EVENT_MAX_BYTES);
+    this.#skimmer = new EventSkimmer(decoder, () => {
+      this.#contentEvents += 1;
+    });
   }
 
   get usage(): TokenUsage {
@@ -46,13 +50,13 @@ export class StreamFacts {
     return this.#over;
   }
 
-  /** Events so far that were more than a sign of life. */
+  /** Rises with events that were more than a sign of life; those that arrive together may count once. */
   get contentEvents(): number {
     return this.#contentEvents;
   }
 
   get betweenEvents(): boolean {
-    return this.#decoder.betweenEvents;
+    return this.#skimmer.betweenEvents;
   }
 
   /** How a stream ended that nobody cut. An error counts more than a finish: such an answer is not complete. */
@@ -62,11 +66,11 @@ export class StreamFacts {
   }
 
   push(chunk: Uint8Array): void {
-    this.#decoder.push(chunk);
+    this.#skimmer.push(chunk);
   }
 
   end(): void {
-    this.#decoder.end();
+    this.#skimmer.end();
   }
 
   /** An answer in one piece, to a request that did not ask for a stream. */

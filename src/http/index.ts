@@ -1,6 +1,7 @@
 /**
  * The door of src/http.
  */
+export { openDoor } from './agent/doors.ts';
 export { type AgentListenerOptions, createAgentListener } from './agent/listener.ts';
 export type { Authenticator } from './auth/authenticator.ts';
 export { Cookies } from './auth/cookies.ts';

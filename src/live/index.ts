@@ -15,6 +15,7 @@ import { LiveHub } from './hub.ts';
 import { PartialBus } from './partial-bus.ts';
 import { PARTIAL_CHANNEL } from './partial-wire.ts';
 import { PeerPost } from './peer-post.ts';
+import { RedisPost } from './redis-post.ts';
 import { VersionBook } from './version-book.ts';
 
 export type { ChangeFeed, ChangeListener } from './change-feed.ts';
@@ -26,6 +27,8 @@ export interface LiveOptions {
   readonly db: Database;
   /** Direct, not through a pooler in transaction mode. */
   readonly databaseUrl: string;
+  /** Carries partial answers between servers; null: NOTIFY does. */
+  readonly redisUrl: string | null;
   /** Conversations whose actors are in memory here; the sweep watches their versions. */
   readonly activeConversationIds: () => Iterable<ConversationId>;
   readonly streamsPerAccountMax: number;
@@ -46,6 +49,8 @@ export interface Live {
   start(): Promise<void>;
   /** True while words of other servers arrive. */
   listening(): boolean;
+  /** True while partial answers of other servers arrive by Redis; null without Redis. */
+  redisConnected(): boolean | null;
   /** Closes the streams with a hint, says what is left to say to the other servers, and closes the connections. */
   stop(): Promise<void>;
 }
@@ -54,22 +59,24 @@ export interface Live {
 const LISTEN_WAIT_MS = 5_000;
 
 export function createLive(options: LiveOptions): Live {
-  const { databaseUrl, clock, log } = options;
+  const { databaseUrl, redisUrl, clock, log } = options;
   const serverId = uuidv7<'server'>();
   const book = new VersionBook();
   const notifier = new Notifier(databaseUrl);
   const post = new PeerPost({ send: (messages) => notifier.send(messages), clock, log });
-  const wake = () => post.wake();
-  const changes = new ChangeFeed({ serverId, book, log, wake });
-  const partials = new PartialBus({ serverId, clock, wake });
+  const changes = new ChangeFeed({ serverId, book, log, wake: () => post.wake() });
   post.add(changes);
-  post.add(partials);
+  const partials: PartialBus = new PartialBus({ serverId, clock, wake: () => partialPost.wake() });
+  const redis = redisUrl === null ? null : openRedis({ ...options, redisUrl, serverId, partials });
+  const partialPost = redis === null ? post : new PeerPost({ send: (messages) => redis.send(messages), clock, log });
+  partialPost.add(partials);
   const hub = new LiveHub({ ...options, partials, book });
   changes.onChange((change) => hub.changed(change));
   const catchUp = new CatchUp({ ...options, hub, feed: changes, book });
   const gapListeners: (() => void)[] = [];
   const onGap = async () => {
     await catchUp.sweep();
+    if (redis === null) partials.missed();
     for (const listener of gapListeners) listener();
   };
   const channels = {
@@ -84,16 +91,24 @@ export function createLive(options: LiveOptions): Live {
     onGap: (gapListener) => void gapListeners.push(gapListener),
     async start() {
       catchUp.start();
-      await Promise.race([listener.start(), pause(clock, LISTEN_WAIT_MS)]);
+      await Promise.race([Promise.all([listener.start(), redis?.start()]), pause(clock, LISTEN_WAIT_MS)]);
     },
     listening: () => listener.connected,
+    redisConnected: () => redis?.connected ?? null,
     async stop() {
       await hub.drain();
       await catchUp.stop();
-      await post.close();
+      for (const one of new Set([post, partialPost])) await one.close();
+      await redis?.close();
       await listener.close();
       await notifier.close();
       partials.close();
     },
   };
+}
+
+function openRedis(options: LiveOptions & { redisUrl: string; serverId: string; partials: PartialBus }): RedisPost {
+  const { redisUrl: url, serverId, partials, clock, log } = options;
+  const receive = (payload: string) => partials.receive(payload);
+  return new RedisPost({ url, serverId, receive, onGap: () => partials.missed(), clock, log });
 }

@@ -1,7 +1,8 @@
 /**
  * Owns: what running turns have written so far, in memory only, on every server; and each turn's stage.
  * An attempt's reports may reach any server. Whoever takes one passes it on: deltas in the next batch, the beginning again every 5 s for
- * servers that came later. A server that missed the beginning shows the stage until then; it never asks.
+ * servers that came later. A server that missed the beginning shows the stage until then; one that may have missed words (its connection was
+ * new) says hello, and the others say what they know from its beginning.
  * Limits: `partialMaxChars` per turn, `bytesMax` for all (the least recently changed goes first), `ageMaxMs` without a word.
  */
 
@@ -10,7 +11,7 @@ import type { Message } from '../../db/live/payloads.ts';
 import type { Clock, Timer } from '../kernel/clock.ts';
 import type { ConversationId, TurnId } from '../kernel/ids.ts';
 import { PartialText } from './partial-text.ts';
-import { type PartialLetter, packPartial, unpackPartial } from './partial-wire.ts';
+import { isHello, type PartialLetter, packHello, packPartial, unpackPartial } from './partial-wire.ts';
 import type { PeerSource } from './peer-post.ts';
 
 /** One running turn's words and whose they are. */
@@ -56,6 +57,7 @@ export class PartialBus implements PartialSink, PeerSource {
   /** The least recently changed first. */
   readonly #turns = new Map<string, Held>();
   #cleared: PartialLetter[] = [];
+  #saysHello = false;
   #bytes = 0;
   #timer: Timer | undefined;
 
@@ -112,7 +114,10 @@ export class PartialBus implements PartialSink, PeerSource {
   /** A payload of the partial channel. */
   receive(payload: string): void {
     const letter = unpackPartial(payload, this.#options.serverId);
-    if (!letter) return;
+    if (!letter) {
+      if (isHello(payload, this.#options.serverId)) this.#sayAgain();
+      return;
+    }
     if (letter.e === null) {
       this.forget(letter.t);
       return;
@@ -123,11 +128,19 @@ export class PartialBus implements PartialSink, PeerSource {
     held.own = false;
   }
 
+  /** Words of other servers may have been missed. */
+  missed(): void {
+    this.#saysHello = true;
+    this.#options.wake();
+  }
+
   take(): readonly Message[] {
+    const hello = this.#saysHello ? [packHello(this.#options.serverId)] : [];
+    this.#saysHello = false;
     const cleared = this.#cleared.flatMap(packPartial);
     this.#cleared = [];
     const told = [...this.#turns.values()].filter((held) => held.own && held.dirty).flatMap((held) => this.#tell(held));
-    return [...cleared, ...told];
+    return [...hello, ...cleared, ...told];
   }
 
   unsent(): void {
@@ -135,6 +148,11 @@ export class PartialBus implements PartialSink, PeerSource {
       held.told = { ...NOTHING_TOLD };
       held.dirty = held.own;
     }
+  }
+
+  #sayAgain(): void {
+    this.unsent();
+    this.#options.wake();
   }
 
   /** Drops everything and stops. */

@@ -66,6 +66,19 @@ function jsonBytes(point: number): number {
   return point > 0xffff ? 4 : 3;
 }
 
+const helloSchema = z.object({ s: z.string(), hello: z.literal(true) });
+
+/** "I may have missed words": whoever hears it says everything again that it has to say. */
+export function packHello(ownServer: string): Message {
+  return { channel: PARTIAL_CHANNEL, payload: JSON.stringify({ s: ownServer, hello: true } satisfies z.infer<typeof helloSchema>) };
+}
+
+/** True when another server may have missed words. */
+export function isHello(payload: string, ownServer: string): boolean {
+  const hello = helloSchema.safeParse(parse(payload));
+  return hello.success && hello.data.s !== ownServer;
+}
+
 /** What another server wrote; null when it is our own echo or cannot be read. */
 export function unpackPartial(payload: string, ownServer: string): PartialLetter | null {
   const letter = partialLetterSchema.safeParse(parse(payload));

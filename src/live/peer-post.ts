@@ -23,7 +23,8 @@ export interface PeerPostOptions {
 const BATCH_EVERY_MS = 50;
 /** Words of one statement: at most 1.6 MB. */
 const BATCH_MAX = 200;
-const RETRY_MAX_MS = 5_000;
+/** Short enough that words cross again within 2 s of the heal. */
+const RETRY_MAX_MS = 1_000;
 
 export class PeerPost {
   readonly #options: PeerPostOptions;

@@ -13,16 +13,20 @@ import { RuntimeFault } from '../../kernel/faults.ts';
 import { isUuid, type RunId } from '../../kernel/ids.ts';
 import { InputFault } from '../input.ts';
 import { param } from '../route.ts';
+import { mayCome } from './doors.ts';
 
 const BEARER = /^Bearer ([A-Za-z0-9_-]{16,256})$/i;
 const EPOCH = /^\d{1,9}$/;
 
-/** The sandbox that shows a live credential. Throws SANDBOX_UNKNOWN, also when `runId` is a run of another conversation. */
+/**
+ * The sandbox that shows a live credential. Throws SANDBOX_UNKNOWN, also when `runId` is a run of another conversation, and when the call comes
+ * over the socket of another sandbox.
+ */
 export async function requireSandbox(ctx: Koa.Context, db: Database, runId: RunId | null): Promise<SandboxIdentity> {
   const credential = BEARER.exec(ctx.get('authorization'))?.[1];
   const hash = credential === undefined ? null : createHash('sha256').update(credential).digest();
   const found = hash && (await findSandbox(db, hash, runId));
-  if (!found || found.foreignRun) {
+  if (!found || found.foreignRun || !mayCome(ctx.req.socket, found.sandboxId)) {
     throw new RuntimeFault('SANDBOX_UNKNOWN', 'This credential belongs to no running sandbox of this conversation. End this runner.');
   }
   const { sandboxId, workspaceId, conversationId } = found;
