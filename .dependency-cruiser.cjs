@@ -55,8 +55,8 @@ module.exports = {
         'A capability imports kernel, contract, db and actors/index.ts. Another capability, or a setting, is handed to it by main.ts.',
     }),
     only('config-imports-kernel', {
-      from: '^src/config[.]ts$',
-      allowed: ['^src/(kernel|contract)/'],
+      from: '^src/config([.]ts$|/)',
+      allowed: ['^src/(kernel|contract|config)/'],
       comment: 'The settings import kernel and contract only.',
     }),
     only('sandbox-imports-kernel-contract', {
@@ -70,7 +70,7 @@ module.exports = {
       comment: 'The page imports kernel and contract only.',
     }),
     only('main-composes-the-product', {
-      from: '^src/(main|server|server-parts|database)[.]ts$',
+      from: '^src/(main|server|server-parts|server-people|database)[.]ts$',
       allowed: ['^(src|db|sandbox-runner)/', '^actors/index[.]ts$'],
       comment: 'The product needs no spec, bench or tool, and enters actors/ by its door.',
     }),

@@ -125,6 +125,28 @@ CREATE TABLE public.account (
     CONSTRAINT account_display_name_check CHECK (((char_length(display_name) >= 1) AND (char_length(display_name) <= 200)))
 );
 
+-- TABLE account_identity
+
+CREATE TABLE public.account_identity (
+    issuer text NOT NULL,
+    subject text NOT NULL,
+    account_id uuid NOT NULL,
+    email text,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT account_identity_email_check CHECK (((char_length(email) >= 3) AND (char_length(email) <= 254))),
+    CONSTRAINT account_identity_issuer_check CHECK (((char_length(issuer) >= 1) AND (char_length(issuer) <= 2000))),
+    CONSTRAINT account_identity_subject_check CHECK (((char_length(subject) >= 1) AND (char_length(subject) <= 255)))
+);
+
+-- TABLE account_invitation
+
+CREATE TABLE public.account_invitation (
+    email text NOT NULL,
+    account_id uuid NOT NULL,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT account_invitation_email_check CHECK (((char_length(email) >= 3) AND (char_length(email) <= 254)))
+);
+
 -- TABLE agent_run
 
 CREATE TABLE public.agent_run (
@@ -519,6 +541,21 @@ CREATE TABLE public.workspace_member (
     CONSTRAINT workspace_member_role_check CHECK ((role = ANY (ARRAY['member'::text, 'admin'::text, 'operator'::text])))
 );
 
+-- CONSTRAINT account_identity account_identity_pk
+
+ALTER TABLE ONLY public.account_identity
+    ADD CONSTRAINT account_identity_pk PRIMARY KEY (issuer, subject);
+
+-- CONSTRAINT account_invitation account_invitation_account_id_key
+
+ALTER TABLE ONLY public.account_invitation
+    ADD CONSTRAINT account_invitation_account_id_key UNIQUE (account_id);
+
+-- CONSTRAINT account_invitation account_invitation_pkey
+
+ALTER TABLE ONLY public.account_invitation
+    ADD CONSTRAINT account_invitation_pkey PRIMARY KEY (email);
+
 -- CONSTRAINT account account_pkey
 
 ALTER TABLE ONLY public.account
@@ -609,10 +646,20 @@ ALTER TABLE ONLY public.sandbox_host
 ALTER TABLE ONLY public.sandbox
     ADD CONSTRAINT sandbox_pkey PRIMARY KEY (id);
 
+-- CONSTRAINT sign_in_attempt sign_in_attempt_pkey
+
+ALTER TABLE ONLY public.sign_in_attempt
+    ADD CONSTRAINT sign_in_attempt_pkey PRIMARY KEY (state_hash);
+
 -- CONSTRAINT turn_slot turn_slot_pkey
 
 ALTER TABLE ONLY public.turn_slot
     ADD CONSTRAINT turn_slot_pkey PRIMARY KEY (slot_no);
+
+-- CONSTRAINT account_identity ux_account_identity_email
+
+ALTER TABLE ONLY public.account_identity
+    ADD CONSTRAINT ux_account_identity_email UNIQUE (email);
 
 -- CONSTRAINT agent_run ux_agent_run_turn
 
@@ -698,6 +745,10 @@ ALTER TABLE ONLY public.workspace
 
 ALTER TABLE ONLY public.workspace
     ADD CONSTRAINT workspace_slug_key UNIQUE (slug);
+
+-- INDEX ix_account_identity_account
+
+CREATE INDEX ix_account_identity_account ON public.account_identity USING btree (account_id);
 
 -- INDEX ix_agent_run_lease
 
@@ -794,6 +845,16 @@ CREATE CONSTRAINT TRIGGER mentor_turn_run_agrees AFTER INSERT OR UPDATE OF statu
 -- TRIGGER turn_slot mentor_turn_run_agrees
 
 CREATE CONSTRAINT TRIGGER mentor_turn_run_agrees AFTER INSERT OR UPDATE OF run_id ON public.turn_slot DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION public.mentor_turn_run_agrees();
+
+-- FK CONSTRAINT account_identity account_identity_account_id_fkey
+
+ALTER TABLE ONLY public.account_identity
+    ADD CONSTRAINT account_identity_account_id_fkey FOREIGN KEY (account_id) REFERENCES public.account(id) ON DELETE RESTRICT;
+
+-- FK CONSTRAINT account_invitation account_invitation_account_id_fkey
+
+ALTER TABLE ONLY public.account_invitation
+    ADD CONSTRAINT account_invitation_account_id_fkey FOREIGN KEY (account_id) REFERENCES public.account(id) ON DELETE RESTRICT;
 
 -- FK CONSTRAINT agent_run agent_run_conversation_fk
 
@@ -914,6 +975,11 @@ ALTER TABLE ONLY public.sandbox
 
 ALTER TABLE ONLY public.turn_slot
     ADD CONSTRAINT turn_slot_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.agent_run(id);
+
+-- FK CONSTRAINT web_session web_session_account_id_fkey
+
+ALTER TABLE ONLY public.web_session
+    ADD CONSTRAINT web_session_account_id_fkey FOREIGN KEY (account_id) REFERENCES public.account(id) ON DELETE RESTRICT;
 
 -- FK CONSTRAINT workspace_member workspace_member_account_id_fkey
 

@@ -1,12 +1,16 @@
 /**
  * Owns: the environment. It is read here, once, into a frozen Config; nothing else reads `process.env` (the sandbox runner has its own twin).
- * No other file holds a default. A bad value names the variable, the value and what is allowed; all bad values are reported at once.
+ * No file but this one and those of config/ holds a default. A bad value names the variable, the value and what is allowed; all bad values are reported at once.
  */
 import path from 'node:path';
+import { type AuthConfig, isLoopbackHost, readAuth } from './config/auth.ts';
+import { ConfigError, Reader } from './config/reader.ts';
 import { LLM_APIS, type LlmApi } from './contract/agent.ts';
 import { SMALLEST_MODEL } from './contract/limits.ts';
 import type { LogLevel } from './kernel/log.ts';
-import { SECRET_KEY_BYTES } from './kernel/secret-box.ts';
+
+export type { AuthConfig, OidcConfig } from './config/auth.ts';
+export { ConfigError, parseDurationMs } from './config/reader.ts';
 
 export interface ProviderConfig {
   readonly api: LlmApi;
@@ -43,7 +47,7 @@ export interface Config {
   readonly databasePoolMax: number;
   /** Carries partial answers between servers; null: PostgreSQL does. */
   readonly redisUrl: string | null;
-  readonly auth: 'local';
+  readonly auth: AuthConfig;
   readonly assistantName: string;
   readonly accountName: string;
   readonly timeZone: string;
@@ -76,112 +80,6 @@ export interface Config {
   readonly git: GitConfig | null;
   /** Variables that start with HEPH_ and mean nothing: probably misspelt. */
   readonly unknownVariables: readonly string[];
-}
-
-/** Every complaint about the environment, one line each. */
-export class ConfigError extends Error {
-  override readonly name = 'ConfigError';
-  readonly problems: readonly string[];
-  constructor(problems: readonly string[]) {
-    super(problems.join('\n'));
-    this.problems = problems;
-  }
-}
-
-const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
-
-/** `250ms`, `25s`, `15m`, `14d` -> milliseconds; null for anything else. */
-export function parseDurationMs(value: string): number | null {
-  const parts = /^(\d{1,12})(ms|s|m|h|d)$/.exec(value);
-  return parts ? Number(parts[1]) * UNIT_MS[parts[2] as keyof typeof UNIT_MS] : null;
-}
-
-class Reader {
-  readonly #env: Readonly<Record<string, string | undefined>>;
-  readonly problems: string[] = [];
-  readonly known = new Set<string>();
-
-  constructor(env: Readonly<Record<string, string | undefined>>) {
-    this.#env = env;
-  }
-
-  /** The trimmed value; an empty variable counts as not set. */
-  raw(name: string): string | null {
-    this.known.add(name);
-    return this.#env[name]?.trim() || null;
-  }
-
-  text(name: string, fallback: string, lengthMax = 200): string {
-    const value = this.raw(name) ?? fallback;
-    if (value.length > lengthMax) this.bad(name, `${value.slice(0, 20)}…`, `at most ${lengthMax} characters`);
-    return value;
-  }
-
-  integer(name: string, fallback: number, [min, max]: readonly [number, number]): number {
-    const value = this.raw(name);
-    if (value === null) return fallback;
-    const number = /^\d{1,12}$/.test(value) ? Number(value) : Number.NaN;
-    if (!(number >= min && number <= max)) this.bad(name, value, `a whole number from ${min} to ${max}`);
-    return number;
-  }
-
-  durationMs(name: string, fallback: string, [min, max]: readonly [string, string]): number {
-    const value = this.raw(name) ?? fallback;
-    const ms = parseDurationMs(value) ?? Number.NaN;
-    const inRange = ms >= (parseDurationMs(min) as number) && ms <= (parseDurationMs(max) as number);
-    if (!inRange) this.bad(name, value, `a duration from ${min} to ${max}, written like 250ms, 25s, 15m or 14d`);
-    return ms;
-  }
-
-  /** A price, written as a decimal; the text is kept, so that nothing is rounded. */
-  decimal(name: string): string | null {
-    const value = this.raw(name);
-    if (value !== null && !/^\d{1,9}(\.\d{1,9})?$/.test(value)) this.bad(name, value, 'a decimal such as 0.25');
-    return value;
-  }
-
-  boolean(name: string, fallback: boolean): boolean {
-    const value = this.raw(name);
-    if (value === null) return fallback;
-    if (value !== 'true' && value !== 'false') this.bad(name, value, 'true or false');
-    return value === 'true';
-  }
-
-  choice<T extends string>(name: string, fallback: T, allowed: readonly T[]): T {
-    const value = this.raw(name) ?? fallback;
-    if (!(allowed as readonly string[]).includes(value)) this.bad(name, value, `one of: ${allowed.join(', ')}`);
-    return value as T;
-  }
-
-  url(name: string, protocols: readonly string[]): URL | null {
-    const value = this.raw(name);
-    if (value === null) return null;
-    const allowed = `a URL that starts with ${protocols.map((p) => `${p}//`).join(' or ')}`;
-    if (!URL.canParse(value)) {
-      this.bad(name, value, allowed);
-      return null;
-    }
-    const url = new URL(value);
-    // The value may hold a password: only its scheme is repeated.
-    if (!protocols.includes(url.protocol)) this.bad(name, `${url.protocol}//…`, allowed);
-    return url;
-  }
-
-  /** 32 bytes in Base64. What is wrong with it is told without it. */
-  secretKey(name: string): Buffer | null {
-    const value = this.raw(name);
-    if (value === null) return null;
-    const bytes = Buffer.from(value, 'base64');
-    if (bytes.length !== SECRET_KEY_BYTES) {
-      const how = 'for example what `openssl rand -base64 32` prints';
-      this.problems.push(`${name} must hold ${SECRET_KEY_BYTES} random bytes in Base64, ${how}. It holds ${bytes.length}.`);
-    }
-    return bytes;
-  }
-
-  bad(name: string, value: string, allowed: string): void {
-    this.problems.push(`${name} is "${value}"; allowed: ${allowed}.`);
-  }
 }
 
 function readProvider(read: Reader): ProviderConfig | null {
@@ -236,10 +134,6 @@ function readGit(read: Reader, searchPath = '/usr/local/bin:/usr/bin:/bin'): Git
   return enabled ? git : null;
 }
 
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
-}
-
 function readTimeZone(read: Reader): string {
   const own = Intl.DateTimeFormat().resolvedOptions().timeZone;
   const zone = read.text('HEPH_TIME_ZONE', own || 'UTC');
@@ -249,6 +143,28 @@ function readTimeZone(read: Reader): string {
     read.bad('HEPH_TIME_ZONE', zone, 'an IANA time zone, for example Europe/Berlin');
   }
   return zone;
+}
+
+/** Who can reach the server, and what may run there. */
+function checkReach(
+  read: Reader,
+  { auth, bindHost, sandboxAllowUnisolated }: Pick<Config, 'auth' | 'bindHost' | 'sandboxAllowUnisolated'>,
+): void {
+  if (auth.kind === 'oidc') {
+    if (!sandboxAllowUnisolated) return;
+    read.bad(
+      'HEPH_SANDBOX_ALLOW_UNISOLATED',
+      'true',
+      'false while HEPH_AUTH is oidc: commands of one person would run beside those of another',
+    );
+    return;
+  }
+  if (isLoopbackHost(bindHost)) return;
+  read.bad(
+    'HEPH_BIND',
+    bindHost,
+    'a loopback address (127.0.0.1, ::1, localhost) while HEPH_AUTH is local: anybody who reaches the port is the account',
+  );
 }
 
 /** Reads and checks the environment. Throws one ConfigError with every problem. */
@@ -265,7 +181,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>, cw
     databaseUrl: databaseUrl?.toString() ?? null,
     databasePoolMax: read.integer('HEPH_DATABASE_POOL_MAX', 10, [2, 200]),
     redisUrl: read.url('HEPH_REDIS_URL', ['redis:', 'rediss:'])?.toString() ?? null,
-    auth: read.choice('HEPH_AUTH', 'local', ['local']),
+    auth: readAuth(read),
     assistantName: read.text('HEPH_ASSISTANT_NAME', 'Hephaestus', 60),
     accountName: read.text('HEPH_ACCOUNT_NAME', 'You', 200),
     timeZone: readTimeZone(read),
@@ -296,13 +212,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>, cw
     shutdownGraceMs: read.durationMs('HEPH_SHUTDOWN_GRACE', '20s', ['0ms', '10m']),
     git: readGit(read, env['PATH']),
   };
-  if (config.auth === 'local' && !isLoopback(config.bindHost)) {
-    read.bad(
-      'HEPH_BIND',
-      config.bindHost,
-      'a loopback address (127.0.0.1, ::1, localhost) while HEPH_AUTH is local: anybody who reaches the port is the account',
-    );
-  }
+  checkReach(read, config);
   if (read.problems.length > 0) throw new ConfigError(read.problems);
   const unknownVariables = Object.keys(env).filter(
     (name) => name.startsWith('HEPH_') && !name.startsWith('HEPH_TEST_') && !read.known.has(name),

@@ -10,6 +10,7 @@ import { StartError } from './database.ts';
 import { doctorChecks } from './doctor.ts';
 import { createLog, errorKind, type Log } from './kernel/log.ts';
 import { type RunningServer, startServer } from './server.ts';
+import { ownHost } from './server-parts.ts';
 
 const HELP = `Heph: a conversation runtime.
 
@@ -48,9 +49,8 @@ async function main(args: readonly string[]): Promise<number> {
 }
 
 function administer(args: readonly string[], { bindHost, opsPort }: Config): Promise<number> {
-  const host = bindHost.includes(':') ? `[${bindHost}]` : bindHost;
   return runAdminCommand(args, {
-    opsUrl: `http://${host}:${opsPort}`,
+    opsUrl: `http://${ownHost(bindHost)}:${opsPort}`,
     readInput: () => text(process.stdin),
     out: (said) => void process.stdout.write(said),
     err: (said) => void process.stderr.write(said),
@@ -71,7 +71,8 @@ async function serve(config: Config, log: Log): Promise<number> {
   const asked = signals.fromNowOn();
   const { web, agent, ops } = server.ports;
   log.info('server ready', { port: web, agentPort: agent, opsPort: ops });
-  process.stdout.write(`\n  Heph is ready: http://localhost:${web}\n\n`);
+  const home = config.auth.kind === 'oidc' ? config.auth.publicUrl.origin : `http://localhost:${web}`;
+  process.stdout.write(`\n  Heph is ready: ${home}\n\n`);
   if (config.provider === null)
     process.stdout.write('  The built-in demo model answers. README.md says how to connect a real provider.\n\n');
   const why = await Promise.race([asked, server.databaseGone.then(() => 'database' as const)]);

@@ -47,6 +47,12 @@ const CALL_BOUNDS = { callsMax: 2_000, callsPerRunMax: 4, recheckEveryMs: 1_000,
 /** More actors than this are not told apart in one scrape. */
 const ACTORS_PER_SCRAPE_MAX = 100_000;
 
+/** The host of a URL by which this machine reaches a listener that is bound to `bindHost`; one that is bound to everything is on loopback, too. */
+export function ownHost(bindHost: string): string {
+  const host = { '0.0.0.0': '127.0.0.1', '::': '::1' }[bindHost] ?? bindHost;
+  return host.includes(':') ? `[${host}]` : host;
+}
+
 export interface ServerState {
   draining: boolean;
   started: boolean;

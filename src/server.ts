@@ -4,7 +4,6 @@
 import { type Actors, createActors, failureTexts, type SandboxHost } from '../actors/index.ts';
 import { reconcileSlots } from '../db/ledger/slots.ts';
 import { writeEnvironmentModel } from '../db/models/environment.ts';
-import { localMember } from '../db/web/local-member.ts';
 import type { Config } from './config.ts';
 import { buildContext } from './context/build.ts';
 import { ContextDesk } from './context/desk.ts';
@@ -14,16 +13,8 @@ import { searchForRun } from './context/search.ts';
 import { LIMITS } from './contract/limits.ts';
 import { type OpenedDatabase, openServerDatabase } from './database.ts';
 import type { Gateway } from './gateway/index.ts';
-import {
-  createAgentListener,
-  createOpsListener,
-  createWebListener,
-  type HttpListener,
-  localAuthenticator,
-  requireLocalAdmin,
-} from './http/index.ts';
+import { createAgentListener, createOpsListener, createWebListener, type HttpListener, requireLocalAdmin } from './http/index.ts';
 import { systemClock } from './kernel/clock.ts';
-import type { AccountId } from './kernel/ids.ts';
 import type { Log } from './kernel/log.ts';
 import { SecretBox } from './kernel/secret-box.ts';
 import { createLive, type Live } from './live/index.ts';
@@ -38,12 +29,14 @@ import {
   modelAdmin,
   openContext,
   openGateway,
+  ownHost,
   PAGE_FOLDER,
   RuntimeDoor,
   readinessParts,
   type ServerState,
   sessionFacts,
 } from './server-parts.ts';
+import { openPeople, type PeopleParts } from './server-people.ts';
 
 export interface ServerHooks {
   /** Instead of local processes; `gateway` is the agent listener's address. */
@@ -93,7 +86,6 @@ interface Parts {
  */
 async function assemble({ config, log, opened, hooks, sandboxes }: Parts): Promise<RunningServer> {
   const { db, url } = opened;
-  const member = await localMember(db, { displayName: config.accountName, timeZone: config.timeZone });
   const { registry, repositories } = await openContext({ config, log, db });
   const desk = new ContextDesk({ db, registry, clock: systemClock, log });
   const metrics = createMetrics();
@@ -106,6 +98,7 @@ async function assemble({ config, log, opened, hooks, sandboxes }: Parts): Promi
     streamsPerAccountMax: config.streamsPerAccountMax,
     pingMs: config.streamPingMs,
   });
+  const people = await openPeople({ config, db, log, changes: live.changes });
   const agent = createAgentListener({
     runtime: door,
     db,
@@ -117,7 +110,7 @@ async function assemble({ config, log, opened, hooks, sandboxes }: Parts): Promi
     observe: metrics.observeRequest,
   });
   const agentPort = await agent.start(config.bindHost, config.agentPort);
-  const address = `http://${config.bindHost.includes(':') ? `[${config.bindHost}]` : config.bindHost}:${agentPort}`;
+  const address = `http://${ownHost(config.bindHost)}:${agentPort}`;
   const sandboxHost = hooks.sandboxHost?.(address) ?? localHost({ config, log, sandboxes, agent, gateway: address });
   const actors = createActors({
     ...{
@@ -143,18 +136,16 @@ async function assemble({ config, log, opened, hooks, sandboxes }: Parts): Promi
   live.changes.onChange((change) => desk.seal(change.sealedRunIds));
   live.changes.onRemoteChange((change) => actors.changed(change));
   const state: ServerState = { draining: false, started: false };
-  const { web, ops } = doorsForPeople({
-    ...{ config, log, opened, sandboxes, actors, live, metrics, state, repositories },
-    accountId: member.accountId,
-  });
+  const { web, ops } = doorsForPeople({ config, log, opened, sandboxes, actors, live, metrics, state, repositories, people });
   const opsPort = await ops.start(config.bindHost, config.opsPort);
+  people.sweeper.start();
   await live.start();
   const reaped = await actors.reap();
   if (reaped > 0) log.info('attempts of an earlier boot taken back', { count: reaped });
   actors.start();
   const webPort = await web.start(config.bindHost, config.port);
   state.started = true;
-  const whole = { config, log, opened, actors, live, gateway, watch, sandboxHost, listeners: { web, agent, ops }, state };
+  const whole = { config, log, opened, actors, live, people, gateway, watch, sandboxHost, listeners: { web, agent, ops }, state };
   let stopped: Promise<void> | undefined;
   const databaseGone =
     opened.embedded?.exited.then((how) => (state.draining ? new Promise<string>(() => {}) : how)) ?? new Promise<string>(() => {});
@@ -172,11 +163,11 @@ interface DoorParts {
   readonly metrics: Metrics;
   readonly state: ServerState;
   readonly repositories: GitRepositories | null;
-  readonly accountId: AccountId;
+  readonly people: PeopleParts;
 }
 
 /** The listeners for people and for operators; they open when everything behind them is there. */
-function doorsForPeople({ config, log, opened, sandboxes, actors, live, metrics, state, repositories, accountId }: DoorParts): {
+function doorsForPeople({ config, log, opened, sandboxes, actors, live, metrics, state, repositories, people }: DoorParts): {
   web: HttpListener;
   ops: HttpListener;
 } {
@@ -184,7 +175,8 @@ function doorsForPeople({ config, log, opened, sandboxes, actors, live, metrics,
   const { isolation } = sandboxes;
   const web = createWebListener({
     ...{ runtime: actors.runtime, db, live: live.hub, stages: live.partials, changes: live.changes, clock: systemClock, log },
-    authenticator: localAuthenticator(accountId),
+    authenticator: people.authenticator,
+    ...(people.signIn ? { signIn: people.signIn } : {}),
     session: sessionFacts(config, isolation),
     pageFolder: PAGE_FOLDER,
     connectionsMax: CONNECTIONS_MAX,
@@ -197,6 +189,7 @@ function doorsForPeople({ config, log, opened, sandboxes, actors, live, metrics,
     actors: () => actors.views(),
     models: modelAdmin(config, db),
     members: new MemberAdmin(db),
+    people: people.admin,
     repositories: repositories?.admin ?? null,
     adminGuard: requireLocalAdmin,
     connectionsMax: CONNECTIONS_MAX,
@@ -213,6 +206,7 @@ interface Whole {
   readonly live: Live;
   readonly gateway: Gateway;
   readonly watch: PathWatch;
+  readonly people: PeopleParts;
   readonly sandboxHost: SandboxHost;
   readonly listeners: { readonly web: HttpListener; readonly agent: HttpListener; readonly ops: HttpListener };
   readonly state: ServerState;
@@ -225,7 +219,19 @@ const LISTENER_GRACE_MS = 3_000;
  * The order matters: nothing new is claimed, then sandboxes hand their runs on while the agent listener still answers, then people's
  * requests end, then the actors, then what they wrote to.
  */
-async function takeApart({ config, log, opened, actors, live, gateway, watch, sandboxHost, listeners, state }: Whole): Promise<void> {
+async function takeApart({
+  config,
+  log,
+  opened,
+  actors,
+  live,
+  gateway,
+  watch,
+  people,
+  sandboxHost,
+  listeners,
+  state,
+}: Whole): Promise<void> {
   state.draining = true;
   actors.stopClaiming();
   await sandboxHost.drain(config.shutdownGraceMs);
@@ -234,7 +240,7 @@ async function takeApart({ config, log, opened, actors, live, gateway, watch, sa
   await Promise.all([listeners.web.stop(LISTENER_GRACE_MS), listeners.agent.stop(LISTENER_GRACE_MS)]);
   const answered = await actors.drain(LISTENER_GRACE_MS);
   if (!answered) log.warn('commands were still running at the end of the drain', {});
-  await live.stop();
+  await Promise.all([live.stop(), people.sweeper.stop()]);
   await watch.idle();
   await listeners.ops.stop(LISTENER_GRACE_MS);
   await opened.close();

@@ -3,28 +3,8 @@
  * turn_admission): what is written here counts from the next turn that starts, also for one that waits.
  */
 import { z } from 'zod';
-import type { MemberView } from '../../src/contract/admin.ts';
 import type { AccountId, WorkspaceId } from '../../src/kernel/ids.ts';
 import { type Executor, sql } from '../pool.ts';
-
-const memberRow = z.object({
-  account: z.string(),
-  name: z.string(),
-  workspace: z.string(),
-  role: z.string(),
-  active: z.boolean(),
-  ai_allowed: z.boolean(),
-});
-
-/** Members of one workspace, or of all of them. */
-export async function listMembers(db: Executor, workspaceId: string | null): Promise<readonly MemberView[]> {
-  const rows = await db.any(sql.prepared('models_list_members', memberRow)`
-    select a.id as account, a.display_name as name, w.slug as workspace, m.role, m.active, m.ai_allowed
-    from workspace_member m join account a on a.id = m.account_id join workspace w on w.id = m.workspace_id
-    where ${workspaceId}::uuid is null or m.workspace_id = ${workspaceId}::uuid
-    order by w.slug, a.display_name, a.id`);
-  return rows.map(({ ai_allowed: aiAllowed, ...row }) => ({ ...row, aiAllowed }));
-}
 
 /** Sets it for the account in one workspace, or in all of its own. Returns in how many. */
 export async function allowAi(

@@ -1,25 +1,11 @@
 /**
  * An admin changes the model of a running installation from the command line: `heph` as a process, against a real server.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
-import path from 'node:path';
-import { text } from 'node:stream/consumers';
-import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { Flow } from '../support/flow.ts';
+import { heph } from '../support/heph-command.ts';
 import { answer } from '../support/model-script.ts';
-
-const heph = path.join(fileURLToPath(new URL('../..', import.meta.url)), 'bin/heph');
-
-/** Runs `heph …`; rejects nothing: its exit code and its words are the result. */
-async function run(opsPort: number, args: readonly string[], input = ''): Promise<{ code: number; said: string }> {
-  const child: ChildProcess = spawn(heph, args, { env: { ...process.env, HEPH_OPS_PORT: String(opsPort) } });
-  child.stdin?.end(input);
-  const [out, err, [code]] = await Promise.all([text(child.stdout as never), text(child.stderr as never), once(child, 'exit')]);
-  return { code: code as number, said: out + err };
-}
 
 describe('an admin at the command line', function () {
   this.timeout(120_000);
@@ -36,7 +22,7 @@ describe('an admin at the command line', function () {
     const before = await person.ask('Who are you?');
     expect((await person.waitForTurn(before.turn.id)).status).to.equal('DONE');
     const done = async (args: string, input = '') => {
-      const { code, said } = await run(server.opsPort, args.split(' '), input);
+      const { code, said } = await heph(server.opsPort, args.split(' '), input);
       expect(code, said).to.equal(0);
       return said;
     };

@@ -12,6 +12,12 @@ function problems(env: Record<string, string>): readonly string[] {
   }
 }
 
+const OIDC = {
+  HEPH_AUTH: 'oidc',
+  HEPH_PUBLIC_URL: 'https://heph.example.com',
+  HEPH_OIDC_ISSUER: 'https://login.example.com/realm',
+  HEPH_OIDC_CLIENT_ID: 'heph',
+};
 const PROVIDER = { HEPH_LLM_API: 'openai-completions', HEPH_LLM_BASE_URL: 'https://llm.example.com/v1', HEPH_LLM_MODEL: 'm' };
 
 describe('the settings', () => {
@@ -93,6 +99,74 @@ describe('the settings', () => {
   it('refuse to open the local sign-in to the network', () => {
     for (const host of ['0.0.0.0', '::', '192.0.2.1', 'example.com']) expect(problems({ HEPH_BIND: host }), host).to.have.length(1);
     for (const host of ['127.0.0.1', '127.0.0.2', '::1', 'localhost']) expect(problems({ HEPH_BIND: host }), host).to.deep.equal([]);
+  });
+
+  it('want all of the sign-in, and name what is missing', () => {
+    const { auth } = readConfig(OIDC, '/');
+    expect(auth).to.include({ kind: 'oidc', clientId: 'heph', clientSecret: null, scopes: 'openid profile email', bearer: null });
+    expect(auth).to.include({ sessionMaxMs: 14 * 86_400_000, sessionIdleMs: 86_400_000 });
+    for (const name of ['HEPH_PUBLIC_URL', 'HEPH_OIDC_ISSUER', 'HEPH_OIDC_CLIENT_ID']) {
+      expect(problems({ ...OIDC, [name]: '' }), name).to.deep.equal([`${name} is not set, and HEPH_AUTH is oidc. Set it.`]);
+    }
+    expect(readConfig({}, '/').auth).to.deep.equal({ kind: 'local' });
+  });
+
+  it('open to the network with a sign-in, but never with commands that are not isolated', () => {
+    expect(problems({ ...OIDC, HEPH_BIND: '0.0.0.0' })).to.deep.equal([]);
+    expect(problems({ ...OIDC, HEPH_SANDBOX_ALLOW_UNISOLATED: 'true' })[0]).to.match(/^HEPH_SANDBOX_ALLOW_UNISOLATED is "true"/);
+  });
+
+  for (const name of ['HEPH_PUBLIC_URL', 'HEPH_OIDC_ISSUER', 'HEPH_JWT_ISSUER', 'HEPH_JWT_JWKS_URL']) {
+    it(`take http for ${name} on this machine only, and never repeat a secret of it`, () => {
+      const settings = (value: string) => ({ ...OIDC, HEPH_JWT_AUDIENCE: 'heph', [name]: value });
+      for (const good of ['http://localhost:8080', 'http://127.0.0.1:1', 'http://[::1]:1', 'https://h.example']) {
+        expect(problems(settings(good)), good).to.deep.equal([]);
+      }
+      const bad = ['http://heph.example', 'http://localhost.evil.example', 'ftp://localhost', 'localhost', 'https://u:hunter2@h.example'];
+      for (const value of [...bad, 'https://h.example/?key=hunter2', 'https://h.example/#hunter2']) {
+        const said = problems(settings(value));
+        expect(said, value).to.have.length(1);
+        expect(said[0])
+          .to.match(new RegExp(`^${name} is "`))
+          .and.not.include('hunter2');
+      }
+    });
+  }
+
+  it('take an origin as the public URL, without a path', () => {
+    expect(problems({ ...OIDC, HEPH_PUBLIC_URL: 'https://h.example/heph' })[0]).to.include('an origin without a path');
+    expect(readConfig({ ...OIDC, HEPH_PUBLIC_URL: 'https://H.example:443' }, '/').auth).to.have.nested.property(
+      'publicUrl.origin',
+      'https://h.example',
+    );
+  });
+
+  it('take Bearer tokens for a named audience, signed with a public key and nothing else', () => {
+    const bearer = (env: Record<string, string>) => {
+      const { auth } = readConfig({ ...OIDC, ...env }, '/');
+      return auth.kind === 'oidc' ? auth.bearer : null;
+    };
+    expect(bearer({ HEPH_JWT_AUDIENCE: 'heph' })).to.include({ audience: 'heph', jwksUrl: null });
+    expect(bearer({ HEPH_JWT_AUDIENCE: 'heph' })?.algorithms).to.deep.equal(['RS256', 'ES256', 'EdDSA']);
+    expect(bearer({ HEPH_JWT_AUDIENCE: 'heph' })?.issuer.href).to.equal(OIDC.HEPH_OIDC_ISSUER);
+    expect(bearer({ HEPH_JWT_AUDIENCE: 'heph', HEPH_JWT_ALGORITHMS: 'PS256, ES512' })?.algorithms).to.deep.equal(['PS256', 'ES512']);
+    for (const refused of ['none', 'HS256', 'RS256,HS512', 'rs256']) {
+      expect(problems({ ...OIDC, HEPH_JWT_AUDIENCE: 'heph', HEPH_JWT_ALGORITHMS: refused })[0], refused).to.match(
+        /^HEPH_JWT_ALGORITHMS is "/,
+      );
+    }
+    expect(problems({ ...OIDC, HEPH_JWT_ISSUER: 'https://other.example' })[0]).to.include('HEPH_JWT_AUDIENCE is not');
+  });
+
+  it('take sessions of a minute to a year, and scopes with openid', () => {
+    for (const [name, good, bad] of [
+      ['HEPH_SESSION_MAX', '1m', '59s'],
+      ['HEPH_SESSION_IDLE', '365d', '366d'],
+      ['HEPH_OIDC_SCOPES', 'email openid', 'profile email'],
+    ] as const) {
+      expect(problems({ ...OIDC, [name]: good }), name).to.deep.equal([]);
+      expect(problems({ ...OIDC, [name]: bad })[0], name).to.include(`${name} is "${bad}"; allowed: `);
+    }
   });
 
   it('point out variables that mean nothing, but not those of the tests', () => {

@@ -118,6 +118,19 @@ describe('local sign-in', () => {
     expect(followed.status).to.equal(200);
   });
 
+  it('is somebody without a sign-in: there is none to begin and none to end', async () => {
+    const { body } = await rig.send('GET', '/auth/me');
+    expect(body).to.deep.equal({ account: body.account, workspaces: [{ slug: rig.slug, name: 'W', role: 'member' }], signOutUrl: null });
+    expect(body.account.id).to.equal(rig.person.accountId);
+    for (const [method, path] of [
+      ['GET', '/auth/login'],
+      ['GET', '/auth/callback'],
+      ['POST', '/auth/logout'],
+    ] as const) {
+      expect((await rig.send(method, path)).status, path).to.equal(404);
+    }
+  });
+
   it('makes its workspace and its account once, however many servers start together, and brings nobody back', async () => {
     const { db } = database;
     const person = { displayName: 'Ada', timeZone: 'Europe/Berlin' };

@@ -34,7 +34,7 @@ const ARGS = [
   '--disable-sync',
   '--no-pings',
   '--font-render-hinting=none',
-  '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1',
+  '--host-resolver-rules=MAP localhost 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1',
 ];
 
 /** Runs in a process of its own: the package unpacks into TMPDIR, and whoever wrote a program must be gone before it can be started. */

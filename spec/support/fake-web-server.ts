@@ -53,7 +53,17 @@ export class FakeWebServer {
     const limits = { questionMaxChars: 32_000, maxFollowUps: 10 };
     const account = { id: uuidv7(), displayName: 'Ada', timeZone: 'Europe/Berlin' };
     const workspace = { id: uuidv7(), slug: 'home', name: 'Home' };
-    this.session = { assistantName: 'Hephaestus', account, workspace, demoModel: false, aiAllowed: true, warnings: [], limits, ...session };
+    this.session = {
+      assistantName: 'Hephaestus',
+      account,
+      workspace,
+      role: 'operator',
+      demoModel: false,
+      aiAllowed: true,
+      warnings: [],
+      limits,
+      ...session,
+    };
     for (let ago = history; ago > 0; ago--) this.#remember(ago);
     this.#told = this.ledger.log.length;
   }

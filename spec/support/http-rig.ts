@@ -20,6 +20,7 @@ import { type Clock, systemClock } from '../../src/kernel/clock.ts';
 import { type HostId, uuidv7 } from '../../src/kernel/ids.ts';
 import { silentLog } from '../../src/kernel/log.ts';
 import { createLive, type Live } from '../../src/live/index.ts';
+import type { PeopleParts } from '../../src/server-people.ts';
 import { makePerson, type Person, run, TIMES } from './ledger.ts';
 import { SseClient, type SseOptions } from './sse-client.ts';
 
@@ -29,10 +30,14 @@ export interface RigOptions {
   readonly pingMs?: number;
   /** Who every request is; default: a new person. */
   readonly person?: Person;
+  /** How people sign in, instead of everybody being `person`. */
+  readonly people?: Pick<PeopleParts, 'authenticator' | 'signIn'>;
   readonly pageFolder?: string;
   readonly bindHost?: string;
   /** What `GET context` is built by; default: nothing is there. */
   readonly buildContext?: Parameters<typeof createActors>[0]['buildContext'];
+  /** Default: any free one. */
+  readonly webPort?: number;
   /** Time of the streams and of what servers tell each other; the actors keep the real one. */
   readonly clock?: Clock;
   /** Carries partial answers instead of NOTIFY. */
@@ -52,12 +57,16 @@ export interface Answer {
 /** The hub, which tells of each stream that is gone. */
 function watched(live: Live, streams: EventEmitter): LiveStreams {
   return {
-    open: (member, connect) =>
-      live.hub.open(member, () => {
-        const sink = connect();
-        sink.onClose(() => queueMicrotask(() => streams.emit('closed')));
-        return sink;
-      }),
+    open: (member, connect, proof) =>
+      live.hub.open(
+        member,
+        () => {
+          const sink = connect();
+          sink.onClose(() => queueMicrotask(() => streams.emit('closed')));
+          return sink;
+        },
+        proof,
+      ),
   };
 }
 
@@ -180,7 +189,7 @@ async function openRig(database: { db: Database; url: string }, options: RigOpti
   live.changes.onRemoteChange((change) => actors.changed(change));
   const web = createWebListener({
     ...{ runtime: actors.runtime, db, live: watched(live, streams), stages: live.partials, changes: live.changes, clock, log: silentLog },
-    authenticator: localAuthenticator(person.accountId),
+    ...(options.people ?? { authenticator: localAuthenticator(person.accountId) }),
     session: { assistantName: 'Heph', warnings: () => [], maxFollowUps },
     pageFolder: options.pageFolder ?? '/nowhere',
     connectionsMax: 2_000,
@@ -194,7 +203,7 @@ async function openRig(database: { db: Database; url: string }, options: RigOpti
     search: (runId, request) => searchForRun(db, runId, request),
     ...(options.items ? { items: options.items } : {}),
   });
-  const [webPort, agentPort] = [await web.start(options.bindHost ?? '127.0.0.1', 0), await agent.start('127.0.0.1', 0)];
+  const [webPort, agentPort] = [await web.start(options.bindHost ?? '127.0.0.1', options.webPort ?? 0), await agent.start('127.0.0.1', 0)];
   await live.start();
   const base = `http://127.0.0.1:${webPort}`;
   const rig: HttpRig = {

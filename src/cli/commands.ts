@@ -45,7 +45,8 @@ const PRICES = ['input-price', 'output-price', 'cache-read-price', 'cache-write-
 const PRICE_USAGE = '(--input-price N --output-price N [--cache-read-price N] [--cache-write-price N] | --no-charge NOTE | --unpriced)';
 const UNIT_MS = { s: 1_000, m: 60_000 } as const;
 
-function text({ options }: Given, name: string): string {
+/** The value of an option that must be there. Throws a UsageError. */
+export function text({ options }: Given, name: string): string {
   const value = options[name];
   if (typeof value === 'string' && value !== '') return value;
   throw new UsageError(`--${name} is missing.`);
@@ -57,7 +58,8 @@ function wholeNumber(given: Given, name: string): number {
   throw new UsageError(`--${name} must be a whole number.`);
 }
 
-function optional({ options }: Given, name: string): string | undefined {
+/** The value of an option; undefined when it is not there. */
+export function optional({ options }: Given, name: string): string | undefined {
   const value = options[name];
   return typeof value === 'string' ? value : undefined;
 }
@@ -198,9 +200,6 @@ export const COMMANDS: readonly Command[] = [
       done: 'The budget is set. heph model budgets lists it.',
     }),
   },
-  narrowed('member list', 'every member, and whether an AI model may work for them', {
-    ...{ path: 'members', usage: '[--workspace SLUG]', options: ['workspace'] },
-  }),
   {
     words: 'member ai',
     usage: 'ACCOUNT on|off [--workspace SLUG]',

@@ -1,10 +1,13 @@
 /**
  * Owns: running one admin command: its arguments, its request to the running server, what is printed.
- * Does not own: which commands there are (commands.ts).
+ * Does not own: which commands there are (commands.ts, people-commands.ts).
  */
 import { parseArgs } from 'node:util';
-import { type AdminRequest, COMMANDS, type Command, UsageError } from './commands.ts';
+import { type AdminRequest, type Command, COMMANDS as MODEL_COMMANDS, UsageError } from './commands.ts';
+import { PEOPLE_COMMANDS } from './people-commands.ts';
 import { table } from './table.ts';
+
+const COMMANDS: readonly Command[] = [...MODEL_COMMANDS, ...PEOPLE_COMMANDS];
 
 export interface CliContext {
   /** The operations listener, for example `http://127.0.0.1:9090`. */

@@ -108,17 +108,6 @@ export const memberChangeSchema = z.strictObject({
 });
 export type MemberChange = z.infer<typeof memberChangeSchema>;
 
-export interface MemberView {
-  /** The account's id. */
-  readonly account: string;
-  readonly name: string;
-  readonly workspace: string;
-  readonly role: string;
-  readonly active: boolean;
-  /** Whether an AI model may work for them there. */
-  readonly aiAllowed: boolean;
-}
-
 /** What may be asked of `GET /admin/api/usage`. */
 export const usageQuerySchema = z.strictObject({
   month: z
@@ -128,7 +117,6 @@ export const usageQuerySchema = z.strictObject({
   workspace: slugSchema.optional(),
 });
 export const callsQuerySchema = z.strictObject({ turn: z.string().min(1).max(100) });
-export const membersQuerySchema = z.strictObject({ workspace: slugSchema.optional() });
 
 /** A purse in one month (UTC). */
 export interface UsageView {

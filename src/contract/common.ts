@@ -30,6 +30,8 @@ export const problemSchema = z.object({
   errors: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
   /** Why a turn's calls are refused: only with MENTOR_TURN_STOPPED. */
   stop: z.enum(['developer', 'deadline']).optional(),
+  /** Where a browser goes to sign in: only with SIGNED_OUT. */
+  signInUrl: z.string().optional(),
   /** How the turn ended: only with TURN_ALREADY_ENDED. */
   turnStatus: turnStatusSchema.optional(),
 });

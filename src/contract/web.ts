@@ -5,6 +5,7 @@
 import { z } from 'zod';
 import { idSchema, surfaceSchema, timeSchema, turnStatusSchema } from './common.ts';
 import { LIMITS } from './limits.ts';
+import { roleSchema } from './people.ts';
 
 /** Visible ASCII only, so that an id looks the same in a log, a header and a URL. */
 export const requestIdSchema = z
@@ -131,6 +132,8 @@ export const sessionSchema = z.object({
   assistantName: z.string(),
   account: z.object({ id: idSchema, displayName: z.string(), timeZone: z.string() }),
   workspace: z.object({ id: idSchema, slug: z.string(), name: z.string() }),
+  /** What the account may do in this workspace. */
+  role: roleSchema,
   /** True while no provider is configured and the built-in demo model answers. */
   demoModel: z.boolean(),
   /** The person's choice in this workspace: `PUT …/mentor/ai-choice`. */

@@ -22,6 +22,8 @@ export const FAULT_STATUS: Readonly<Record<FaultCode, FaultStatus>> = {
   FOLLOW_UPS_FULL: { status: 409, title: 'Too many questions wait' },
   NAME_TAKEN: { status: 409, title: 'The name is taken' },
   UNAUTHENTICATED: { status: 401, title: 'Not signed in' },
+  SIGNED_OUT: { status: 401, title: 'Nobody is signed in here' },
+  SIGN_IN_UNAVAILABLE: { status: 503, title: 'The identity provider does not answer', retryAfterS: 5 },
   FORBIDDEN: { status: 403, title: 'Not allowed' },
   ORIGIN_REFUSED: { status: 403, title: 'Another site sent the request' },
   NOT_FOUND: { status: 404, title: 'Not found' },

@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { idSchema, problemSchema } from '../contract/common.ts';
 import { partialSchema, readSchema, STREAM_EVENTS, snapshotSchema } from '../contract/events.ts';
 import { LIMITS } from '../contract/limits.ts';
+import { meSchema, signOutSchema, slugSchema } from '../contract/people.ts';
 import {
   aiChoiceSchema,
   conversationSchema,
@@ -30,6 +31,7 @@ import { FAULT_STATUS } from './fault-status.ts';
 /** Schemas that get a name of their own in the document. */
 const COMPONENTS: Readonly<Record<string, z.ZodType>> = {
   Session: sessionSchema,
+  Me: meSchema,
   PostQuestionRequest: postQuestionRequestSchema,
   PostThreadRequest: postThreadRequestSchema,
   ThreadList: threadListSchema,
@@ -58,7 +60,7 @@ interface Operation {
   readonly summary: string;
   readonly body?: z.ZodType;
   readonly query?: z.ZodObject;
-  readonly status: 200 | 201 | 202;
+  readonly status: 200 | 201 | 202 | 303;
   readonly answer: { readonly description: string; readonly schema: z.ZodType; readonly mediaType?: string };
   /** Codes beside those that every operation has. */
   readonly faults: readonly FaultCode[];
@@ -66,7 +68,16 @@ interface Operation {
 
 const MENTOR = '/workspaces/{slug}/mentor';
 /** Codes that any operation may answer. */
-const COMMON_FAULTS: readonly FaultCode[] = ['UNAUTHENTICATED', 'FORBIDDEN', 'ORIGIN_REFUSED', 'BUSY', 'DATABASE_UNAVAILABLE', 'INTERNAL'];
+const COMMON_FAULTS: readonly FaultCode[] = [
+  'UNAUTHENTICATED',
+  'SIGNED_OUT',
+  'SIGN_IN_UNAVAILABLE',
+  'FORBIDDEN',
+  'ORIGIN_REFUSED',
+  'BUSY',
+  'DATABASE_UNAVAILABLE',
+  'INTERNAL',
+];
 const BODY_FAULTS: readonly FaultCode[] = ['BAD_REQUEST', 'BAD_JSON', 'BODY_TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE'];
 
 const pageQuery = z.object({
@@ -100,9 +111,45 @@ const eventText = Object.keys(STREAM_EVENTS).join(', ');
 const OPERATIONS: readonly Operation[] = [
   {
     ...{ method: 'get', path: '/session', operationId: 'getSession', status: 200 },
-    summary: 'The asking account, its workspace and the installation.',
+    summary: 'The asking account, its first workspace (or the named one) and the installation.',
+    query: z.object({ workspace: slugSchema.optional() }),
     answer: { description: 'The session.', schema: sessionSchema },
+    faults: ['WORKSPACE_NOT_FOUND'],
+  },
+  {
+    ...{ method: 'get', path: '/auth/me', operationId: 'getMe', status: 200 },
+    summary: 'The asking account and its workspaces.',
+    answer: { description: 'The account.', schema: meSchema },
     faults: [],
+  },
+  {
+    ...{ method: 'post', path: '/auth/logout', operationId: 'signOut', status: 200 },
+    summary: 'Ends the session of the browser. A form, which accepts HTML, gets a page.',
+    answer: { description: 'Where to sign out at the issuer, too.', schema: signOutSchema },
+    faults: ['NOT_FOUND'],
+  },
+  {
+    ...{ method: 'get', path: '/auth/login', operationId: 'beginSignIn', status: 303 },
+    summary: 'For a person to open: goes to the identity provider. Afterwards the browser is at `return`, a path of this site.',
+    query: z.object({ return: z.string().optional() }),
+    answer: { description: 'To the identity provider; or a small page that says why not.', schema: z.string(), mediaType: 'text/html' },
+    faults: ['NOT_FOUND'],
+  },
+  {
+    ...{ method: 'get', path: '/auth/callback', operationId: 'endSignIn', status: 303 },
+    summary: 'For the identity provider to send the browser to.',
+    answer: {
+      description: 'To the page that was asked for; or a small page that says why not.',
+      schema: z.string(),
+      mediaType: 'text/html',
+    },
+    faults: ['NOT_FOUND'],
+  },
+  {
+    ...{ method: 'get', path: '/auth/no-access', operationId: 'getNoAccess', status: 200 },
+    summary: 'For a person who is signed in and belongs to no workspace.',
+    answer: { description: 'A small page.', schema: z.string(), mediaType: 'text/html' },
+    faults: ['NOT_FOUND'],
   },
   {
     ...{ method: 'post', path: `${MENTOR}/questions`, operationId: 'postQuestion', status: 202 },

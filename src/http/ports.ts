@@ -3,9 +3,11 @@
  */
 import type { Readable } from 'node:stream';
 import type { Attempt, Member, Refusal } from '../../actors/index.ts';
+import type { SignInProof } from '../../db/people/sessions.ts';
 import type { LoadManifest, SearchRequest, SearchResponse } from '../contract/agent.ts';
 import type { StreamEventName } from '../contract/events.ts';
-import type { RunId } from '../kernel/ids.ts';
+import type { SignInRefusal } from '../contract/people.ts';
+import type { AccountId, RunId } from '../kernel/ids.ts';
 
 /** One open connection to a reader, as src/live writes to it. `sse.ts` is the only one here. */
 export interface EventSink {
@@ -21,8 +23,30 @@ export interface EventSink {
 
 /** Event streams of members. */
 export interface LiveStreams {
-  /** Throws TOO_MANY_STREAMS or DRAINING before it calls `connect`. */
-  open(member: Member, connect: () => EventSink): void;
+  /** Throws TOO_MANY_STREAMS or DRAINING before it calls `connect`. `proof`: the stream ends with it. */
+  open(member: Member, connect: () => EventSink, proof: SignInProof): void;
+}
+
+/** Tokens of native clients. */
+export interface BearerDoor {
+  /** Whose it is, and when it ends (milliseconds since the epoch). Throws UNAUTHENTICATED, FORBIDDEN or SIGN_IN_UNAVAILABLE. */
+  verify(token: string): Promise<{ readonly accountId: AccountId; readonly untilMs: number }>;
+}
+
+/** Signing in at an issuer. A session and a browser are known by secrets; sessions are named by the hash of theirs. */
+export interface SignInDoor {
+  /** Where to send the browser. Throws SIGN_IN_UNAVAILABLE. */
+  begin(input: { readonly browser: string; readonly returnPath: string }): Promise<URL>;
+  finish(input: {
+    readonly browser: string | null;
+    readonly query: string;
+    readonly replaces: string | null;
+  }): Promise<
+    | { readonly kind: 'signed-in'; readonly secret: string; readonly returnPath: string; readonly hasWorkspace: boolean }
+    | { readonly kind: 'refused'; readonly reason: SignInRefusal }
+  >;
+  /** The URL to sign out at the issuer, or null. */
+  signOut(sessionId: string | null): Promise<string | null>;
 }
 
 /** What a running turn does right now. */

@@ -109,6 +109,10 @@ export const TRANSIENT = {
   },
   /** A claim for a pull that waits at another server: no word of it arrives. That server's next sweep finds it (ADR 14). */
   placedPull: { growsMs: [1_000, 1_000], unknownOutcome: 'the same run and epoch', clientSees: 'the turn starts up to 1 s late' },
+  /** Discovery and keys of the issuer: the next request asks again, discovery at most each 2 s; what was known serves on. */
+  issuer: { pausesMs: [], unknownOutcome: 'a read: repeat', clientSees: '503 SIGN_IN_UNAVAILABLE, Retry-After, or a page that says so' },
+  /** The code of a sign-in: never exchanged twice; the person begins again. */
+  signIn: { pausesMs: [], unknownOutcome: 'no session: begin again', clientSees: 'a page with a link to begin again' },
   /** A model call: Pi retries a failed request itself; a stream that has begun is never repeated by the gateway. */
   modelCall: { pausesMs: [500, 1_000], unknownOutcome: 'billed as started', clientSees: 'the turn goes on, or its failure text' },
 } as const satisfies Record<string, RetryRule>;

@@ -1,17 +1,19 @@
 /**
  * Owns: the event streams that are open on this server, by account; their bound, pings and closing; when partial answers are sent.
  * Does not own: what is read and sent after a change (pump.ts), HTTP (src/http).
- * rule: R16 (membership is asked before each ping and each partial too: one statement for all accounts concerned)
+ * rule: R16 (guard.ts is asked before each ping and each partial too: once for all accounts concerned)
  */
 
 import { readWaitingTurns } from '../../db/live/waiting-turns.ts';
+import type { SignInProof } from '../../db/people/sessions.ts';
 import type { Database } from '../../db/pool.ts';
-import { activeMembers, type MemberKey } from '../../db/web/membership.ts';
+import type { MemberKey } from '../../db/web/membership.ts';
 import type { Change } from '../contract/changes.ts';
 import type { Clock, Timer } from '../kernel/clock.ts';
 import { RuntimeFault } from '../kernel/faults.ts';
 import type { Log } from '../kernel/log.ts';
 import { Audience, keyOf } from './audience.ts';
+import { Guard } from './guard.ts';
 import { LiveStream } from './live-stream.ts';
 import type { PartialBus, RunningPartial } from './partial-bus.ts';
 import type { StreamSink } from './ports.ts';
@@ -28,6 +30,8 @@ export interface LiveHubOptions {
   readonly pingMs: number;
 }
 
+const ENDLESS: SignInProof = { sessionId: null, untilMs: null };
+
 /** A reader who takes nothing for this long is closed; it may connect again. */
 const STALL_MAX_MS = 45_000;
 const PARTIALS_EVERY_MS = 100;
@@ -41,6 +45,7 @@ const RETRY_SPREAD_MS = 2_000;
 export class LiveHub {
   readonly #options: LiveHubOptions;
   readonly #audiences = new Map<string, Audience>();
+  readonly #guard: Guard;
   readonly #pump: Pump;
   readonly #changedPartials = new Map<string, RunningPartial>();
   #pings: Timer | undefined;
@@ -49,12 +54,14 @@ export class LiveHub {
   #slotTimer: Timer | undefined;
   #slotsReadAtMs = Number.NEGATIVE_INFINITY;
   #streams = 0;
+  readonly #perAccount = new Map<string, number>();
   #draining = false;
 
   constructor(options: LiveHubOptions) {
     this.#options = options;
     const dismiss = (audience: Audience) => this.#dismiss(audience);
-    this.#pump = new Pump({ ...options, dismiss });
+    this.#guard = new Guard(options);
+    this.#pump = new Pump({ ...options, guard: this.#guard, dismiss });
     options.partials.onChange((partial) => this.#partialChanged(partial));
   }
 
@@ -69,22 +76,22 @@ export class LiveHub {
   }
 
   /**
-   * Opens a stream; its snapshot follows. `connect` is called only when there is room.
-   * Throws TOO_MANY_STREAMS when the account has its maximum open here, DRAINING when the server shuts down.
+   * Opens a stream, which ends with `proof`; its snapshot follows. `connect` is called only when there is room.
+   * Throws TOO_MANY_STREAMS when the account has its maximum open here, in all of its workspaces, DRAINING when the server shuts down.
    */
-  open(member: MemberKey, connect: () => StreamSink): void {
+  open(member: MemberKey, connect: () => StreamSink, proof: SignInProof = ENDLESS): void {
     if (this.#draining) throw new RuntimeFault('DRAINING', 'The server shuts down. Connect again in a moment.', { retry: 'later' });
     const audience = this.#audiences.get(keyOf(member)) ?? new Audience(member);
     const { streamsPerAccountMax } = this.#options;
-    if (audience.streams.size >= streamsPerAccountMax) {
+    if ((this.#perAccount.get(member.accountId) ?? 0) >= streamsPerAccountMax) {
       const text = `This account has ${streamsPerAccountMax} event streams open, which is the limit. Close another tab or client first.`;
       throw new RuntimeFault('TOO_MANY_STREAMS', text, { retry: 'later' });
     }
     const sink = connect();
-    const stream = new LiveStream(sink, () => this.#pump.wake(audience));
+    const stream = new LiveStream({ sink, proof }, () => this.#pump.wake(audience));
     this.#audiences.set(audience.key, audience);
     audience.streams.add(stream);
-    this.#streams += 1;
+    this.#count(member, 1);
     this.#pings ??= this.#options.clock.every(this.#options.pingMs, () => void this.#ping());
     sink.onClose(() => this.#closed(audience, stream));
     this.#pump.wake(audience);
@@ -119,9 +126,16 @@ export class LiveHub {
     this.#slotTimer?.cancel();
   }
 
+  #count({ accountId }: MemberKey, change: 1 | -1): void {
+    this.#streams += change;
+    const count = (this.#perAccount.get(accountId) ?? 0) + change;
+    if (count > 0) this.#perAccount.set(accountId, count);
+    else this.#perAccount.delete(accountId);
+  }
+
   #closed(audience: Audience, stream: LiveStream): void {
     if (!audience.streams.delete(stream)) return;
-    this.#streams -= 1;
+    this.#count(audience.member, -1);
     if (audience.streams.size === 0) this.#audiences.delete(audience.key);
     if (this.#streams > 0) return;
     this.#pings?.cancel();
@@ -132,13 +146,10 @@ export class LiveHub {
     for (const { sink } of [...audience.streams]) sink.destroy();
   }
 
-  /** The audiences whose accounts are members now; the streams of the others are closed. Null: the database did not say. */
-  async #members(audiences: readonly Audience[]): Promise<readonly Audience[] | null> {
+  /** Those that may see what comes now; the other streams are closed. Null: the database did not say. */
+  async #admitted(audiences: readonly Audience[]): Promise<readonly Audience[] | null> {
     try {
-      const asked = audiences.map(({ member }) => member);
-      const members = new Set((await activeMembers(this.#options.db, asked)).map(keyOf));
-      for (const audience of audiences) if (!members.has(audience.key)) this.#dismiss(audience);
-      return audiences.filter(({ key }) => members.has(key));
+      return [...(await this.#guard.admitted(audiences))];
     } catch (error) {
       this.#options.log.error('live.membership_failed', { accounts: audiences.length }, error);
       return null;
@@ -149,7 +160,7 @@ export class LiveHub {
     for (const { streams } of [...this.#audiences.values()]) {
       for (const { sink } of [...streams]) if (sink.stalledMs >= STALL_MAX_MS) sink.destroy();
     }
-    for (const { streams } of (await this.#members([...this.#audiences.values()])) ?? []) {
+    for (const { streams } of (await this.#admitted([...this.#audiences.values()])) ?? []) {
       for (const { sink } of streams) sink.ping();
     }
   }
@@ -169,7 +180,7 @@ export class LiveHub {
     const changed = [...this.#changedPartials.values()];
     this.#changedPartials.clear();
     const concerned = new Set(changed.flatMap((partial) => this.#audiences.get(keyOf(partial)) ?? []));
-    const members = concerned.size > 0 ? await this.#members([...concerned]) : [];
+    const members = concerned.size > 0 ? await this.#admitted([...concerned]) : [];
     let behind = members === null;
     for (const audience of members ?? []) behind = this.#sendPartialsTo(audience) || behind;
     // Who was behind, or could not be checked, is tried again even when nothing more is written.

@@ -2,6 +2,7 @@
  * Owns: one reader: whether it is owed a snapshot, and how much of each running answer it has been sent.
  * Does not own: the connection and its queue (the sink), or when to read what (pump.ts).
  */
+import type { SignInProof } from '../../db/people/sessions.ts';
 import type { Partial, StreamEventName } from '../contract/events.ts';
 import type { RunningPartial } from './partial-bus.ts';
 import type { StreamSink } from './ports.ts';
@@ -18,12 +19,15 @@ export type StreamState = 'owed' | 'live' | 'stuck';
 
 export class LiveStream {
   readonly sink: StreamSink;
+  /** The stream ends with it. */
+  readonly proof: SignInProof;
   #state: StreamState = 'owed';
   readonly #cursors = new Map<string, Cursor>();
 
   /** `owed` is called when the stream needs a snapshot again. */
-  constructor(sink: StreamSink, owed: () => void) {
+  constructor({ sink, proof }: Pick<LiveStream, 'sink' | 'proof'>, owed: () => void) {
     this.sink = sink;
+    this.proof = proof;
     sink.onDrain(() => {
       if (this.#state !== 'stuck') return;
       this.#state = 'owed';

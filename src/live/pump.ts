@@ -1,10 +1,9 @@
 /**
  * Owns: reading what changed and sending it. One pump per server, one batch at a time: so no event is older than a snapshot or an event that
  * was sent before it, however many changes arrive meanwhile (they wait in their audiences, once each).
- * rule: R16 (rows are sent only to their owner's audience; membership is asked after the reads and right before the sends)
+ * rule: R16 (rows are sent only to their owner's audience; guard.ts is asked after the reads and right before the sends)
  */
 import type { Database } from '../../db/pool.ts';
-import { activeMembers } from '../../db/web/membership.ts';
 import { type OwnedConversation, readMarks, readOpenConversations } from '../../db/web/read-conversations.ts';
 import { readOwnedEntries } from '../../db/web/read-entries.ts';
 import { type OwnedTurn, readOwnedTurns } from '../../db/web/read-turns.ts';
@@ -14,6 +13,7 @@ import { type Clock, pause } from '../kernel/clock.ts';
 import { asFault } from '../kernel/faults.ts';
 import type { Log } from '../kernel/log.ts';
 import { type Audience, keyOf, type Work } from './audience.ts';
+import type { Guard } from './guard.ts';
 import { toPartial } from './live-stream.ts';
 import type { PartialBus } from './partial-bus.ts';
 import type { VersionBook } from './version-book.ts';
@@ -24,7 +24,8 @@ export interface PumpOptions {
   readonly book: VersionBook;
   readonly clock: Clock;
   readonly log: Log;
-  /** The account may see nothing (more), or cannot be served: its streams are closed. */
+  readonly guard: Guard;
+  /** The account cannot be served: its streams are closed. */
   readonly dismiss: (audience: Audience) => void;
 }
 
@@ -42,7 +43,7 @@ interface Reads {
   readonly entries: Rows<{ readonly json: string }>;
   readonly turns: Rows<OwnedTurn>;
   readonly marks: Rows<{ readonly json: string }>;
-  readonly members: ReadonlySet<string>;
+  readonly admitted: ReadonlySet<Audience>;
 }
 
 export class Pump {
@@ -115,9 +116,9 @@ export class Pump {
     return false;
   }
 
-  /** Snapshots first, then entries, then turns: what is sent later is never older. Membership last. */
+  /** Snapshots first, then entries, then turns: what is sent later is never older. The guard last. */
   async #read(work: ReadonlyMap<Audience, Work>): Promise<Reads> {
-    const { db } = this.#options;
+    const { db, guard } = this.#options;
     const all = [...work.values()];
     const wanting = [...work].filter(([, { snapshotFor }]) => snapshotFor.length > 0).map(([audience]) => audience.member);
     const conversations = await readOpenConversations(db, wanting);
@@ -133,10 +134,7 @@ export class Pump {
       db,
       all.flatMap(({ markIds }) => markIds),
     );
-    const members = await activeMembers(
-      db,
-      [...work.keys()].map(({ member }) => member),
-    );
+    const admitted = await guard.admitted([...work.keys()]);
     return {
       conversations: byOwner(conversations),
       entries: byOwner(entries.map(({ entry, ...owner }) => ({ ...owner, json: JSON.stringify(entry) }))),
@@ -144,15 +142,12 @@ export class Pump {
       marks: byOwner(
         marks.map(({ conversationId, lastReadAt, ...owner }) => ({ ...owner, json: JSON.stringify({ conversationId, lastReadAt }) })),
       ),
-      members: new Set(members.map(keyOf)),
+      admitted,
     };
   }
 
   #send(audience: Audience, work: Work, reads: Reads): void {
-    if (!reads.members.has(audience.key)) {
-      this.#options.dismiss(audience);
-      return;
-    }
+    if (!reads.admitted.has(audience)) return;
     audience.failures = 0;
     if (work.snapshotFor.length > 0) this.#sendSnapshot(audience, work, reads.conversations.get(audience.key) ?? []);
     for (const { json } of reads.entries.get(audience.key) ?? []) for (const stream of audience.streams) stream.send('entry', json);

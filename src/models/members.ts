@@ -2,10 +2,10 @@
  * Owns: what an admin may read and set of members and of what was spent, and the sentences that refuse it.
  */
 import { findWorkspace } from '../../db/models/catalogue.ts';
-import { allowAi, listMembers } from '../../db/models/members.ts';
+import { allowAi } from '../../db/models/members.ts';
 import { readCalls, readUsage } from '../../db/models/usage.ts';
 import type { Executor } from '../../db/pool.ts';
-import type { CallView, MemberChange, MemberView, UsageView } from '../contract/admin.ts';
+import type { CallView, MemberChange, UsageView } from '../contract/admin.ts';
 import { RuntimeFault } from '../kernel/faults.ts';
 import { isUuid } from '../kernel/ids.ts';
 
@@ -17,10 +17,6 @@ export class MemberAdmin {
 
   constructor(db: Executor) {
     this.#db = db;
-  }
-
-  async members(workspace: string | null): Promise<readonly MemberView[]> {
-    return listMembers(this.#db, await this.#workspaceId(workspace));
   }
 
   /** `account` is an account's id. */

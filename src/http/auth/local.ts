@@ -69,7 +69,7 @@ export function localAuthenticator(accountId: AccountId): Authenticator {
     async authenticate(ctx) {
       requireLoopback(ctx);
       requireOwnPage(ctx);
-      return accountId;
+      return { accountId, proof: { sessionId: null, untilMs: null } };
     },
   };
 }

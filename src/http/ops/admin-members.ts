@@ -1,5 +1,5 @@
 /**
- * Owns: the admin routes for members and for what was spent, on the operations listener (src/contract/admin.ts).
+ * Owns: the admin routes for the AI choice of members and for what was spent, on the operations listener (src/contract/admin.ts).
  * Does not own: what they do (src/models/members.ts).
  */
 import type Koa from 'koa';
@@ -8,9 +8,7 @@ import {
   type CallView,
   callsQuerySchema,
   type MemberChange,
-  type MemberView,
   memberChangeSchema,
-  membersQuerySchema,
   type UsageView,
   usageQuerySchema,
 } from '../../contract/admin.ts';
@@ -20,7 +18,6 @@ import { param, type Route } from '../route.ts';
 
 /** What the routes call; src/models implements it. */
 export interface MemberAdminPort {
-  members(workspace: string | null): Promise<readonly MemberView[]>;
   changeMember(account: string, change: MemberChange): Promise<void>;
   usage(month: string | null, workspace: string | null): Promise<readonly UsageView[]>;
   calls(turnId: string): Promise<readonly CallView[]>;
@@ -39,7 +36,6 @@ export function adminMemberRoutes(admin: MemberAdminPort, guard: (ctx: Koa.Conte
     },
   });
   return [
-    list('members', membersQuerySchema, ({ workspace = null }) => admin.members(workspace)),
     list('usage', usageQuerySchema, ({ month = null, workspace = null }) => admin.usage(month, workspace)),
     list('calls', callsQuerySchema, ({ turn }) => admin.calls(turn)),
     {

@@ -8,6 +8,7 @@ import { createApp, type RequestObserver } from '../route.ts';
 import { createServer, type HttpListener } from '../server.ts';
 import { adminMemberRoutes, type MemberAdminPort } from './admin-members.ts';
 import { adminModelRoutes, type ModelAdminPort } from './admin-models.ts';
+import { adminPeopleRoutes, type PeopleAdminPort } from './admin-people.ts';
 import { adminRepositoryRoutes, type RepositoryAdminPort } from './admin-repositories.ts';
 import { getActors } from './get-actors.ts';
 import { getLivez } from './get-livez.ts';
@@ -26,6 +27,7 @@ export interface OpsListenerOptions {
   readonly members?: MemberAdminPort;
   /** null: this server has no git, and says so. */
   readonly repositories?: RepositoryAdminPort | null;
+  readonly people?: PeopleAdminPort;
   /** Throws when the caller may not see `/admin`; in local mode `requireLoopback`. */
   readonly adminGuard: (ctx: Koa.Context) => void;
   readonly connectionsMax: number;
@@ -36,7 +38,7 @@ export interface OpsListenerOptions {
 const IDLE_TIMEOUT_MS = 30_000;
 
 export function createOpsListener(options: OpsListenerOptions): HttpListener {
-  const { parts, started, metrics, actors, models, members, repositories, adminGuard, connectionsMax, log, observe } = options;
+  const { parts, started, metrics, actors, models, members, people, repositories, adminGuard, connectionsMax, log, observe } = options;
   const routes = [
     getLivez(),
     getReadyz(parts),
@@ -46,6 +48,7 @@ export function createOpsListener(options: OpsListenerOptions): HttpListener {
     ...(models ? adminModelRoutes(models, adminGuard) : []),
     ...(members ? adminMemberRoutes(members, adminGuard) : []),
     ...(repositories === undefined ? [] : adminRepositoryRoutes(repositories, adminGuard)),
+    ...(people ? adminPeopleRoutes(people, adminGuard) : []),
   ];
   const app = createApp({ log, observe, routes });
   return createServer({ callback: app.callback(), portVariable: 'HEPH_OPS_PORT', connectionsMax, idleTimeoutMs: IDLE_TIMEOUT_MS });

@@ -7,6 +7,7 @@ import type { Conversation, Turn } from '../../contract/web.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import { RuntimeFault } from '../../kernel/faults.ts';
 import type { Authenticator } from '../auth/authenticator.ts';
+import type { SignInDeps } from '../auth/deps.ts';
 import type { LiveStreams, SessionFacts, Stages } from '../ports.ts';
 
 export interface WebDeps {
@@ -19,6 +20,8 @@ export interface WebDeps {
   readonly changes: ChangeSink;
   readonly session: SessionFacts;
   readonly clock: Clock;
+  /** Absent: nobody signs in here (HEPH_AUTH=local). */
+  readonly signIn?: Omit<SignInDeps, 'db' | 'authenticator'> | null;
 }
 
 export function withStage(turn: Turn, stages: Stages): Turn {

@@ -1,5 +1,5 @@
-/** `GET …/mentor/events`: the event stream of the account (server-sent events). Membership is asked again before everything it sends. */
-import { requireMember } from '../auth/authenticator.ts';
+/** `GET …/mentor/events`: the event stream of the account (server-sent events). Membership and sign-in are asked again before everything it sends. */
+import { requireProvenMember } from '../auth/authenticator.ts';
 import type { Route } from '../route.ts';
 import { SseChannel } from '../sse.ts';
 import type { WebDeps } from './deps.ts';
@@ -9,13 +9,13 @@ export function getEvents({ db, authenticator, live, clock }: WebDeps): Route {
     method: 'GET',
     path: '/workspaces/:slug/mentor/events',
     async handle(ctx) {
-      const member = await requireMember(ctx, authenticator, db);
+      const { member, proof } = await requireProvenMember(ctx, authenticator, db);
       if (ctx.method === 'HEAD') {
         ctx.status = 200;
         ctx.type = 'text/event-stream';
         return;
       }
-      live.open(member, () => new SseChannel(ctx, clock));
+      live.open(member, () => new SseChannel(ctx, clock), proof);
     },
   };
 }

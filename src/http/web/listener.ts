@@ -2,6 +2,7 @@
  * Owns: the web listener: for people, their browsers and their programs.
  */
 import type { Log } from '../../kernel/log.ts';
+import { signInRoutes } from '../auth/routes.ts';
 import { createApp, type RequestObserver, type Route } from '../route.ts';
 import { securityHeaders } from '../security-headers.ts';
 import { createServer, type HttpListener } from '../server.ts';
@@ -51,6 +52,7 @@ export function webRoutes(deps: WebDeps): readonly Route[] {
     getSearch(deps),
     getEvents(deps),
     getOpenApi(),
+    ...signInRoutes(deps),
   ];
 }
 

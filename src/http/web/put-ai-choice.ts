@@ -2,7 +2,7 @@
 import { chooseAi } from '../../../db/models/members.ts';
 import { LIMITS } from '../../contract/limits.ts';
 import { type AiChoice, aiChoiceSchema } from '../../contract/web.ts';
-import { noWorkspace, requireMember } from '../auth/authenticator.ts';
+import { requireMember, workspaceNotFound } from '../auth/authenticator.ts';
 import { readJsonBody } from '../body.ts';
 import { parseInput } from '../input.ts';
 import type { Route } from '../route.ts';
@@ -17,7 +17,7 @@ export function putAiChoice({ db, authenticator }: WebDeps): Route {
       const { allowed } = parseInput(aiChoiceSchema, await readJsonBody(ctx, { maxBytes: LIMITS.webBodyMaxBytes }));
       const chosen = await chooseAi(db, member, allowed);
       if (chosen === 'erased') throw personErased();
-      if (chosen === 'no-member') throw noWorkspace();
+      if (chosen === 'no-member') throw workspaceNotFound();
       ctx.body = { allowed } satisfies AiChoice;
     },
   };
