@@ -1,24 +1,27 @@
 /**
  * Owns: the one way by which model calls leave: a fetch for Pi's providers that adds what proves the call, counts it, and listens to
- * what the gateway says about the attempt.
+ * what the gateway says about the attempt. A call that the gateway could not take sends nothing to a provider, so it is sent again for as
+ * long as the other calls of an attempt are: Pi's own few repeats would not outlast a restart of the database.
  * Does not own: time limits of a model call (the gateway has them) and what Pi repeats.
  * Rule R5: a model call carries run and epoch, and none leaves after the attempt is decided.
  */
 import { fetch as undiciFetch } from 'undici';
 import { LIMITS } from '../src/contract/limits.ts';
+import { type Clock, pause } from '../src/kernel/clock.ts';
 import { RUNNER } from './config.ts';
 import type { Fate } from './fate.ts';
-import { readRefusal, type Transport } from './transport.ts';
+import { type Refusal, readRefusal, type Transport } from './transport.ts';
 
 export interface ModelFetchOptions {
   readonly transport: Transport;
   readonly headers: () => Readonly<Record<string, string>>;
   readonly fate: Fate;
+  readonly clock: Clock;
 }
 
 /** A fetch for `StreamOptions.fetch`. It throws when the attempt may make no further call. */
 export function createModelFetch(options: ModelFetchOptions): typeof globalThis.fetch {
-  const { transport, fate } = options;
+  const { transport, fate, clock } = options;
   let calls = 0;
   const send = async (input: string | URL | Request, init: RequestInit = {}): Promise<Response> => {
     if (fate.decided.aborted) throw new Error('the attempt is over');
@@ -31,8 +34,15 @@ export function createModelFetch(options: ModelFetchOptions): typeof globalThis.
     const headers = { ...withoutCredentials(init.headers), ...options.headers() };
     // undici's types and the global ones describe the same objects.
     const request = { ...init, headers, dispatcher: transport.dispatcher } as unknown as Parameters<typeof undiciFetch>[1];
-    const response = (await undiciFetch(url, request)) as unknown as Response;
-    return response.ok ? watched(response, fate) : await refused(response, fate);
+    for (const delayMs of [...RUNNER.retryDelaysMs, null]) {
+      const response = (await undiciFetch(url, request)) as unknown as Response;
+      if (response.ok) return watched(response, fate);
+      const refusal = await readRefused(response);
+      if (delayMs === null || !NOT_TAKEN.has(refusal.code ?? '')) return refused(refusal, fate);
+      await pause(clock, delayMs, fate.decided);
+      if (fate.decided.aborted) break;
+    }
+    throw new Error('the attempt is over');
   };
   return send as typeof globalThis.fetch;
 }
@@ -45,10 +55,22 @@ function withoutCredentials(headers: RequestInit['headers']): Record<string, str
   return Object.fromEntries(kept);
 }
 
-async function refused(response: Response, fate: Fate): Promise<Response> {
+/** The gateway's own words for a call that it could not take now: nothing of it has left. */
+const NOT_TAKEN: ReadonlySet<string> = new Set(['DATABASE_UNAVAILABLE', 'BUSY', 'DRAINING']);
+
+interface Refused extends Refusal {
+  readonly text: string;
+  readonly contentType: string;
+}
+
+async function readRefused(response: Response): Promise<Refused> {
   const text = (await response.text()).slice(0, RUNNER.replyMaxBytes);
-  fate.hearRefusal(readRefusal(response.status, text));
-  return new Response(text, { status: response.status, headers: { 'content-type': response.headers.get('content-type') ?? 'text/plain' } });
+  return { ...readRefusal(response.status, text), text, contentType: response.headers.get('content-type') ?? 'text/plain' };
+}
+
+function refused(refusal: Refused, fate: Fate): Response {
+  fate.hearRefusal(refusal);
+  return new Response(refusal.text, { status: refusal.status, headers: { 'content-type': refusal.contentType } });
 }
 
 /**

@@ -101,13 +101,13 @@ class Attempt {
   }
 
   async #open(context: ContextResponse): Promise<PiSession> {
-    const { client, fate, transport } = this.#options;
+    const { client, fate, transport, clock } = this.#options;
     this.#questionId = context.questionEntryId;
     const folder: ContextFolder = await stageContextFolder(this.#options.workDir, context.documents);
     this.#pi = await openPiSession({
       context,
       tools: createTools({ folder: () => folder, bash: this.#options.bash, setprivPath: this.#options.setprivPath }),
-      fetch: createModelFetch({ transport, fate, headers: () => client.headers() }),
+      fetch: createModelFetch({ transport, fate, clock, headers: () => client.headers() }),
       origin: transport.origin,
     });
     return this.#pi;

@@ -184,6 +184,15 @@ describe('a runner ends turns', () => {
       expect(fake.named('model')).to.have.length(2);
     });
 
+    it('that the gateway could not take is sent again for as long as a database needs to restart', async () => {
+      fake.on('model', (_call, response) => {
+        if (fake.named('model').length < 4) problem(response, 503, { code: 'DATABASE_UNAVAILABLE' });
+        else streamWords(response, ['There it is.']);
+      });
+      expect(await answered()).to.deep.equal(['DONE', 'There it is.']);
+      expect(fake.named('model'), 'Pi did not have to begin again').to.have.length(4);
+    });
+
     it('that finds the conversation too long makes Pi shorten it once and go on; the end carries the summary', async () => {
       const words = 'A long story about practices. '.repeat(4_000);
       const entries = [1, 2, 3].flatMap((turn) => storedTurn(turn, words));

@@ -95,7 +95,7 @@ const R5: Rule = ({ touched, after }) => {
     if (was || !is) return [];
     const [run, turn] = [after.run(is['run_id']), after.turn(is['turn_id'])];
     const mine = run?.['state'] === 'LEASED' && run['epoch'] === is['epoch'] && turn?.['attempt'] === is['attempt'];
-    return mine && turn['status'] === 'RUNNING' ? [] : ['a model call of an attempt that does not have its run'];
+    return mine && turn?.['status'] === 'RUNNING' ? [] : ['a model call of an attempt that does not have its run'];
   });
   return [...runs, ...turns, ...calls];
 };

@@ -56,6 +56,8 @@ export const TRANSIENT = {
     unknownOutcome: 'the catch-up sweep reads what was missed',
     clientSees: 'live updates up to 2 s late',
   },
+  /** A model call that the gateway could not take (its database is away, it is full, it drains): the runner sends it again. */
+  modelCallNotTaken: { pausesMs: [1_000, 2_000, 4_000], unknownOutcome: 'nothing was sent', clientSees: 'the turn goes on' },
   /** A model call: Pi retries a failed request itself; a stream that has begun is never repeated by the gateway. */
   modelCall: { pausesMs: [500, 1_000], unknownOutcome: 'billed as started', clientSees: 'the turn goes on, or its failure text' },
 } as const satisfies Record<string, RetryRule>;
