@@ -51,7 +51,7 @@ describe('a turn is answered once, billed once and leaves no slot behind', funct
   async function strike({ step, point, victim }: Fault): Promise<Place> {
     return rig.strike(step.statement, point, async ({ place, backendPid }) => {
       if (victim === 'server') await place.kill();
-      if (victim === 'sandbox') await place.killSandboxes();
+      if (victim === 'sandbox') await place.signalSandboxes('SIGKILL');
       if (victim === 'postgres') process.kill(backendPid, 'SIGKILL'); // the others end with it, and it recovers from its log
       return victim === 'sandbox' ? 'pass' : 'drop';
     });

@@ -4,7 +4,7 @@
  * Does not own: what is broken where (the spec), what must be true at each commit (ledger-audit.ts).
  */
 import { randomUUID } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { z } from 'zod';
@@ -27,16 +27,23 @@ export const CAPACITY = 4;
 const RETRY_MS = 50;
 const TRIES_MAX = 400;
 
+export type Env = Readonly<Record<string, string>>;
+
 /** One of the two servers, over restarts. */
 export class Place {
   readonly wire: PgWire;
-  readonly #env: Readonly<Record<string, string>>;
+  readonly #env: Env;
   readonly #dataDir = newDataDir();
   #server: Promise<ServerProcess> | undefined;
 
-  constructor(wire: PgWire, env: Readonly<Record<string, string>>) {
+  constructor(wire: PgWire, env: Env) {
     this.wire = wire;
     this.#env = env;
+  }
+
+  /** The name of its data directory among hosts. */
+  get hostName(): string {
+    return readFileSync(path.join(this.#dataDir, 'host-name'), 'utf8').trim();
   }
 
   /** The living server; started when there is none. */
@@ -50,17 +57,22 @@ export class Place {
     return new WebClient(`http://127.0.0.1:${(await this.server()).port}`);
   }
 
-  /** kill -9 of the server, and at once its successor begins to start. */
-  async kill(): Promise<void> {
+  /** kill -9 of the server. It is started again when somebody asks for it. */
+  async die(): Promise<void> {
     const server = await this.server();
     await server.kill();
     this.#server = undefined;
+  }
+
+  /** kill -9 of the server, and at once its successor begins to start. */
+  async kill(): Promise<void> {
+    await this.die();
     void this.server().catch(() => undefined); // whoever needs it hears why
   }
 
-  /** kill -9 of all its sandboxes. */
-  async killSandboxes(): Promise<void> {
-    for (const pid of runnerPids((await this.server()).pid)) process.kill(pid, 'SIGKILL');
+  /** To all its sandboxes. */
+  async signalSandboxes(signal: NodeJS.Signals): Promise<void> {
+    for (const pid of runnerPids((await this.server()).pid)) process.kill(pid, signal);
   }
 
   async close(): Promise<void> {
@@ -87,7 +99,7 @@ export class FaultRig {
   }
 
   /** Both servers run, and the person has a main conversation with one answer. */
-  static async open(leaseTtlMs: number, env: Readonly<Record<string, string>> = {}): Promise<FaultRig> {
+  static async open(leaseTtlMs: number, envs: readonly [Env, Env] = [{}, {}]): Promise<FaultRig> {
     const dir = mkdtempSync(path.join(tmpdir(), 'heph-faults-'));
     const extraSettings = { shared_buffers: '32MB', wal_level: 'logical' };
     const postgres = await startEmbeddedPostgres({ dataDir: dir, log: silentLog, extraSettings });
@@ -96,7 +108,7 @@ export class FaultRig {
     if (audit === null) throw new Error('the embedded PostgreSQL keeps no logical log');
     const model = await startModelServer();
     const places = await Promise.all(
-      [0, 1].map(async () => {
+      envs.map(async (env) => {
         const wire = await PgWire.open(postgres.url);
         return new Place(wire, { ...serverEnv(model, wire.url(postgres.url), leaseTtlMs), ...env });
       }),
@@ -140,6 +152,16 @@ export class FaultRig {
       await pause(systemClock, RETRY_MS);
     }
     throw new Error('no server accepts the question');
+  }
+
+  /** The server whose sandbox has the turn's run. */
+  async placeOf(turnId: string): Promise<Place> {
+    const query = sql.unsafe`select h.name from agent_run r join sandbox b on b.id = r.sandbox_id join sandbox_host h on h.id = b.host_id
+      where r.turn_id = ${turnId}`;
+    const [host] = await this.until<{ name: string }>('the turn runs', query, (rows) => rows.length === 1);
+    const found = this.places.find((place) => place.hostName === host?.name);
+    if (!found) throw new Error('no server has that name');
+    return found;
   }
 
   /** A conversation of the person beside the main one. */
