@@ -13,14 +13,14 @@ import { sql } from '../../db/pool.ts';
 import { CAPACITY, FaultRig, type Place } from '../support/fault-rig.ts';
 import { answer, calls, hold, says } from '../support/model-server.ts';
 
-const LEASE_TTL_MS = 3_000;
+const LEASE_TTL_MS = 4_000;
 const FAST_CLOCK = new URL('../support/fast-clock.ts', import.meta.url).href;
 /** A sandbox is there for a conversation, or not at all: none is warm, and none goes because it is idle. */
 const ENV = { HEPH_SANDBOX_ALLOW_UNISOLATED: 'true', HEPH_SANDBOX_WARM: '0', HEPH_SANDBOX_IDLE: '10m' };
 
 describe('a turn', function () {
   // rule: R5, R7, R8, R9, R15
-  this.timeout(60_000);
+  this.timeout(120_000);
   let rig: FaultRig;
   let dir: string;
   before(async () => {
@@ -28,8 +28,8 @@ describe('a turn', function () {
     rig = await FaultRig.open(LEASE_TTL_MS, [ENV, { ...ENV, NODE_OPTIONS: `--import=${FAST_CLOCK}` }]);
   });
   beforeEach(() => rig.ready());
-  afterEach(async function () {
-    if (this.currentTest?.state === 'failed') for (const place of rig.places) console.log((await place.server()).tail(25));
+  afterEach(function () {
+    return rig.lastWords(this.currentTest);
   });
   after(async () => {
     await rig.close();

@@ -1,6 +1,7 @@
 /**
  * Owns: proof of how a turn ends when it does not simply succeed: stops, deadlines, lost leases, broken model streams, ends that the
  * server does not take. Real runner, real HTTP.
+ * cases: C3, D1, D9, D11
  */
 import type { ServerResponse } from 'node:http';
 import { expect } from 'chai';

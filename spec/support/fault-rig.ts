@@ -25,7 +25,8 @@ import { newDataDir, removeDataDirs, ServerProcess } from './server-process.ts';
 
 export const CAPACITY = 4;
 const RETRY_MS = 50;
-const TRIES_MAX = 400;
+/** Twenty times what it takes on an idle machine. */
+const UNTIL_MAX_MS = 60_000;
 
 export type Env = Readonly<Record<string, string>>;
 
@@ -144,7 +145,8 @@ export class FaultRig {
   async ask(first: Place, text: string, conversationId?: string): Promise<QuestionResponse> {
     const body = { requestId: randomUUID(), text, ...(conversationId ? { conversationId } : {}) };
     const order = first === this.places[0] ? this.places : [...this.places].reverse();
-    for (let tries = 0; tries < TRIES_MAX; tries++) {
+    const givenUpAtMs = performance.now() + UNTIL_MAX_MS;
+    for (let tries = 0; performance.now() < givenUpAtMs; tries++) {
       const person = await (order[tries % 2] as Place).person();
       const reply = await person.send('POST', 'questions', body).catch(() => null); // its server died
       if (reply?.status === 202) return reply.body as QuestionResponse;
@@ -178,11 +180,12 @@ export class FaultRig {
 
   /** Rows, however long PostgreSQL is away. */
   async read<T>(row: z.ZodType<T>, query: ReturnType<typeof sql.unsafe>): Promise<readonly T[]> {
-    for (let tries = 0; ; tries++) {
+    const givenUpAtMs = performance.now() + UNTIL_MAX_MS;
+    for (;;) {
       try {
         return z.array(row).parse(await this.db.any(query as never));
       } catch (error) {
-        if (tries >= TRIES_MAX || error instanceof z.ZodError) throw error;
+        if (performance.now() > givenUpAtMs || error instanceof z.ZodError) throw error;
         await pause(systemClock, RETRY_MS);
       }
     }
@@ -190,7 +193,8 @@ export class FaultRig {
 
   /** Reads until it holds. */
   async until<T>(what: string, query: ReturnType<typeof sql.unsafe>, holds: (rows: readonly T[]) => boolean): Promise<readonly T[]> {
-    for (let tries = 0; tries < TRIES_MAX; tries++) {
+    const givenUpAtMs = performance.now() + UNTIL_MAX_MS;
+    while (performance.now() < givenUpAtMs) {
       const rows = await this.read(z.unknown() as z.ZodType<T>, query);
       if (holds(rows)) return rows;
       await pause(systemClock, RETRY_MS);
@@ -205,6 +209,12 @@ export class FaultRig {
       where t.id = ${turnId} and r.state = 'ENDED'`;
     const [turn] = await this.until<Turn>('the turn ends', query, (rows) => rows.length === 1);
     return turn as Turn;
+  }
+
+  /** After a test that failed: what the servers said last. */
+  async lastWords(test: Mocha.Test | undefined): Promise<void> {
+    if (test?.state !== 'failed') return;
+    for (const place of this.places) process.stderr.write(`${(await place.server()).tail(25)}\n`);
   }
 
   async close(): Promise<void> {
