@@ -4,8 +4,8 @@
  */
 import pg from 'pg';
 import { ChangeLog } from './change-log.ts';
-import { LedgerReplay, REPLAYED_TABLES } from './ledger-replay.ts';
-import { LEDGER_RULES, type Limits } from './ledger-rules.ts';
+import { LedgerReplay, type Limits, REPLAYED_TABLES } from './ledger-replay.ts';
+import { LEDGER_RULES } from './ledger-rules.ts';
 import { skipLoudly } from './skip.ts';
 
 const SERVER_LIMITS: Limits = { capacity: 4, leaseTtlMs: 60_000, deadlineMs: 900_000 };

@@ -25,6 +25,26 @@ export interface Touched {
   readonly is: Row | null;
 }
 
+export interface Limits {
+  /** Slots of the installation. */
+  readonly capacity: number;
+  readonly leaseTtlMs: number;
+  /** Longest deadline of a turn. */
+  readonly deadlineMs: number;
+}
+
+/** One commit: what it changed, and everything as it is after it. */
+export interface Step {
+  readonly touched: readonly Touched[];
+  readonly after: LedgerReplay;
+  /** By the database's clock. */
+  readonly atMs: number;
+  readonly limits: Limits;
+}
+
+/** What is wrong, in words; nothing when the rule holds. */
+export type Rule = (step: Step) => readonly string[];
+
 export class LedgerReplay {
   readonly #tables = new Map<Table, Map<string, Row>>(REPLAYED_TABLES.map((table) => [table, new Map()]));
   readonly #runByTurn = new Map<string, string>();

@@ -2,7 +2,7 @@
  * Owns: R15 as a question to one commit: each model call is opened once with the price of its turn's admission, closed once, and what was spent is the
  * sum of what the closed calls cost, to the last digit.
  */
-import type { Step } from './ledger-rules.ts';
+import type { Step } from './ledger-replay.ts';
 import type { Row } from './test-decoding.ts';
 
 /** What a call keeps from its opening on. */

@@ -4,34 +4,14 @@
  * Does not own: reading the log (change-log.ts), rows over time (ledger-replay.ts).
  */
 
-import type { LedgerReplay, Touched } from './ledger-replay.ts';
+import type { Rule, Step, Touched } from './ledger-replay.ts';
 import { billingFaults } from './ledger-rules-billing.ts';
 import { type Row, readTimeMs } from './test-decoding.ts';
 
-export interface Limits {
-  /** Slots of the installation. */
-  readonly capacity: number;
-  readonly leaseTtlMs: number;
-  /** Longest deadline of a turn. */
-  readonly deadlineMs: number;
-}
-
-/** One commit: what it changed, and everything as it is after it. */
-export interface Step {
-  readonly touched: readonly Touched[];
-  readonly after: LedgerReplay;
-  /** By the database's clock. */
-  readonly atMs: number;
-  readonly limits: Limits;
-}
-
-/** What is wrong, in words; nothing when the rule holds. */
-export type Rule = (step: Step) => readonly string[];
-
-export const TERMINAL = new Set<string | null | undefined>(['DONE', 'STOPPED', 'FAILED']);
+const TERMINAL = new Set<string | null | undefined>(['DONE', 'STOPPED', 'FAILED']);
 const CLOCK_STEP_MS = 1; // the log prints microseconds, we count milliseconds
 
-export function of(step: Pick<Step, 'touched'>, table: Touched['table']): readonly Touched[] {
+function of(step: Pick<Step, 'touched'>, table: Touched['table']): readonly Touched[] {
   return step.touched.filter((one) => one.table === table);
 }
 
