@@ -1,19 +1,22 @@
 /**
  * Owns: the one way by which model calls leave: a fetch for Pi's providers that adds what proves the call, counts it, and listens to
- * what the gateway says about the attempt.
+ * what the gateway says about the attempt. A call that the gateway could not take sends nothing to a provider, so it is sent again for as
+ * long as the other calls of an attempt are: Pi's own few repeats would not outlast a restart of the database.
  * Does not own: time limits of a model call (the gateway has them) and what Pi repeats.
  * Rule R5: a model call carries run and epoch, and none leaves after the attempt is decided.
  */
 import { fetch as undiciFetch } from 'undici';
 import { LIMITS } from '../src/contract/limits.ts';
+import { type Clock, pause } from '../src/kernel/clock.ts';
 import { RUNNER } from './config.ts';
 import { type Fate, isStall } from './fate.ts';
-import { readRefusal, type Transport } from './transport.ts';
+import { type Refusal, readRefusal, type Transport } from './transport.ts';
 
 export interface ModelFetchOptions {
   readonly transport: Transport;
   readonly headers: () => Readonly<Record<string, string>>;
   readonly fate: Fate;
+  readonly clock: Clock;
 }
 
 type Fetch = typeof globalThis.fetch;
@@ -27,7 +30,7 @@ export interface ModelFetches {
 }
 
 export function createModelFetches(options: ModelFetchOptions): ModelFetches {
-  const { transport, fate } = options;
+  const { transport, fate, clock } = options;
   let calls = 0;
   let silent = false;
   const send = async (onStall: () => void, input: string | URL | Request, init: RequestInit = {}): Promise<Response> => {
@@ -41,8 +44,15 @@ export function createModelFetches(options: ModelFetchOptions): ModelFetches {
     const headers = { ...withoutCredentials(init.headers), ...options.headers() };
     // undici's types and the global ones describe the same objects.
     const request = { ...init, headers, dispatcher: transport.dispatcher } as unknown as Parameters<typeof undiciFetch>[1];
-    const response = (await undiciFetch(url, request)) as unknown as Response;
-    return response.ok ? watched(response, onStall) : await refused(response, fate, onStall);
+    for (const delayMs of [...RUNNER.retryDelaysMs, null]) {
+      const response = (await undiciFetch(url, request)) as unknown as Response;
+      if (response.ok) return watched(response, onStall);
+      const refusal = await readRefused(response);
+      if (delayMs === null || !NOT_TAKEN.has(refusal.code ?? '')) return refused(refusal, fate, onStall);
+      await pause(clock, delayMs, fate.decided);
+      if (fate.decided.aborted) break;
+    }
+    throw new Error('the attempt is over');
   };
   const stalled = (): void => fate.settle({ kind: 'failed', reason: 'STALLED', detail: 'model_error' });
   const noSummary = (): void => {
@@ -68,12 +78,23 @@ function withoutCredentials(headers: RequestInit['headers']): Record<string, str
   return Object.fromEntries(kept);
 }
 
-async function refused(response: Response, fate: Fate, onStall: () => void): Promise<Response> {
+/** The gateway's own words for a call that it could not take now: nothing of it has left. */
+const NOT_TAKEN: ReadonlySet<string> = new Set(['DATABASE_UNAVAILABLE', 'BUSY', 'DRAINING']);
+
+interface Refused extends Refusal {
+  readonly text: string;
+  readonly contentType: string;
+}
+
+async function readRefused(response: Response): Promise<Refused> {
   const text = (await response.text()).slice(0, RUNNER.replyMaxBytes);
-  const refusal = readRefusal(response.status, text);
+  return { ...readRefusal(response.status, text), text, contentType: response.headers.get('content-type') ?? 'text/plain' };
+}
+
+function refused(refusal: Refused, fate: Fate, onStall: () => void): Response {
   if (isStall(refusal)) onStall();
   else fate.hearRefusal(refusal);
-  return new Response(text, { status: response.status, headers: { 'content-type': response.headers.get('content-type') ?? 'text/plain' } });
+  return new Response(refusal.text, { status: refusal.status, headers: { 'content-type': refusal.contentType } });
 }
 
 /**

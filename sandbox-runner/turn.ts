@@ -105,14 +105,14 @@ class Attempt {
   }
 
   async #open(context: ContextResponse): Promise<PiSession> {
-    const { client, fate, transport, protocol, run } = this.#options;
+    const { client, fate, transport, protocol, run, clock } = this.#options;
     this.#questionId = context.questionEntryId;
     this.#timeZone = context.timeZone;
     const folder: ContextFolder = await stageContextFolder(this.#options.workDir, context.documents, (path) => this.#fetchDocument(path));
     this.#pi = await openPiSession({
       context,
       tools: createTools({ ...this.#options, folder: () => folder, conversationId: () => context.conversationId }),
-      fetches: createModelFetches({ transport, fate, headers: () => client.headers() }),
+      fetches: createModelFetches({ transport, fate, clock, headers: () => client.headers() }),
       log: (level, event, fields) => protocol.log(level, event, { runId: run.id, ...fields }),
       origin: transport.origin,
     });

@@ -50,8 +50,17 @@ export function openPull(parked: Map<SandboxId, ParkedPull>): ParkedPull | null 
   return newest;
 }
 
-/** What a sandbox is told of its claim. Both durations are what is left of them, milliseconds. */
+/** A renewal for each 25 of 60 s: one may fail and the next still comes in time. */
+const RENEWALS_PER_LEASE = 60 / 25;
+/** A lease that is nearly over is not renewed in a storm. */
+const RENEW_EVERY_MIN_MS = 500;
+
+/**
+ * What a sandbox is told of its claim. Both durations are what is left of them, milliseconds: a lease that is short, or of which little is left
+ * when the claim is given again, is renewed earlier.
+ */
 export function toRun(claim: { readonly runId: RunId; readonly epoch: number }, left: ClaimTimes): AgentRun {
   const { leaseTtlMs, deadlineMs } = left;
-  return { id: claim.runId, kind: 'TURN', epoch: claim.epoch, leaseTtlMs, renewEveryMs: LIMITS.renewEveryMs, deadlineMs };
+  const renewEveryMs = Math.min(LIMITS.renewEveryMs, Math.max(RENEW_EVERY_MIN_MS, Math.floor(leaseTtlMs / RENEWALS_PER_LEASE)));
+  return { id: claim.runId, kind: 'TURN', epoch: claim.epoch, leaseTtlMs, renewEveryMs, deadlineMs };
 }

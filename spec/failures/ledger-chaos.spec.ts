@@ -1,6 +1,7 @@
 /**
  * Everything at once, and things that break: each accepted question ends exactly once, in its order, never more of them at a time than there
- * are slots, whatever dies on the way.
+ * are slots, whatever dies on the way. What each commit left is read from the database's own change log.
+ * cases: M1, M3
  */
 import { expect } from 'chai';
 import { reconcileSlots } from '../../db/ledger/slots.ts';
@@ -10,9 +11,9 @@ import { pause, systemClock, type Timer } from '../../src/kernel/clock.ts';
 import { RuntimeFault } from '../../src/kernel/faults.ts';
 import { type TurnId, uuidv7 } from '../../src/kernel/ids.ts';
 import { heldSlots, type Server, type TurnFacts, turnOf, turnsOf, until, useServers } from '../support/actors.ts';
-import { watchCommits } from '../support/commit-watch.ts';
 import { openTestDatabase, useDatabase } from '../support/database.ts';
 import { emptyLedger, makeHost, makeMain, makePerson, type Person, run } from '../support/ledger.ts';
+import { useAudit } from '../support/ledger-audit.ts';
 import { STORM_DEADLINE_MS, Storm } from '../support/ledger-storm.ts';
 import { bindModel } from '../support/models.ts';
 import { away } from '../support/steered-database.ts';
@@ -20,6 +21,7 @@ import { answerAtOnce, done, type TurnScript } from '../support/stub-sandboxes.t
 
 describe('the ledger in a storm', function () {
   this.timeout(90_000);
+  const startAudit = useAudit();
   const database = useDatabase();
   beforeEach(() => emptyLedger(database.db));
 
@@ -29,8 +31,10 @@ describe('the ledger in a storm', function () {
     return Number(row?.['deadlocks']);
   }
 
-  it('has no deadlock and no disagreement when all statements run over the same rows from all sides', async () => {
+  it('has no deadlock and no disagreement when all statements run over the same rows from all sides', async function () {
+    // rule: R1, R3, R4, R5, R6, R7, R8, R9, R15
     const { db, url } = database;
+    const audit = await startAudit(this, url, { capacity: 3, deadlineMs: STORM_DEADLINE_MS });
     await reconcileSlots(db, 3);
     const places = [];
     for (let n = 0; n < 6; n++) {
@@ -48,6 +52,8 @@ describe('the ledger in a storm', function () {
       expect(storm.done, 'it was a storm').to.have.property(name).that.is.above(10);
     }
     expect(await deadlocks(), 'a retried deadlock is one, too').to.equal(before);
+    expect(await audit.violations()).to.deep.equal([]);
+    expect(audit.commits).to.be.above(1_000);
   });
 });
 
@@ -73,6 +79,7 @@ const mortal: TurnScript = async (turn) => {
 
 describe('two servers with sandboxes that die', function () {
   this.timeout(120_000);
+  const startAudit = useAudit();
   const database = useDatabase();
   const start = useServers(database);
   const pools: Database[] = [];
@@ -138,10 +145,10 @@ describe('two servers with sandboxes that die', function () {
     return turns;
   }
 
-  it('end each of 120 questions exactly once, in order, at most 4 at a time', async () => {
+  it('end each of 120 questions exactly once, in order, at most 4 at a time', async function () {
     // rule: R1, R3, R4, R5, R6
-    const { db } = database;
-    const watch = await watchCommits(db, CAPACITY);
+    const { db, url } = database;
+    const audit = await startAudit(this, url, { capacity: CAPACITY });
     const { servers, any } = await twoServers(mortal);
     for (const server of servers) {
       server.db.before = () => lose(0.01);
@@ -157,8 +164,8 @@ describe('two servers with sandboxes that die', function () {
     });
     await Promise.all(conversations);
     const turns = await allEnd(120);
-    expect(await watch.violations()).to.deep.equal([]);
-    const steps = await watch.steps();
+    expect(await audit.violations()).to.deep.equal([]);
+    const steps = await audit.steps();
     for (const turn of turns) {
       const ends = steps.get(turn.id)?.filter((status) => ENDED.has(status));
       expect(ends, 'exactly one end').to.deep.equal([turn.status]);
@@ -171,10 +178,11 @@ describe('two servers with sandboxes that die', function () {
     expect(await heldSlots(db)).to.equal(0);
   });
 
-  it('live on and lose nothing when every connection to PostgreSQL is cut again and again', async () => {
+  it('live on and lose nothing when every connection to PostgreSQL is cut again and again', async function () {
     // rule: R2, R5
     const { db, url } = database;
     await emptyLedger(db);
+    const audit = await startAudit(this, url, { capacity: CAPACITY });
     const { servers, any } = await twoServers(answerAtOnce);
     const admin = await openTestDatabase(url, 1);
     let cuts = 0;
@@ -212,6 +220,7 @@ describe('two servers with sandboxes that die', function () {
     expect(await heldSlots(admin)).to.equal(0);
     const [dead] = await run(admin, sql.unsafe`select count(*)::int as n from sandbox_host where ended_at is not null`);
     expect(dead).to.deep.equal({ n: 0 });
+    expect(await audit.violations()).to.deep.equal([]);
     await admin.close();
   });
 });

@@ -1,6 +1,7 @@
 /**
  * Owns: proof of how a turn ends when it does not simply succeed: stops, deadlines, lost leases, broken model streams, ends that the
  * server does not take. Real runner, real HTTP.
+ * cases: C3, D1, D9, D11
  */
 import type { ServerResponse } from 'node:http';
 import { expect } from 'chai';
@@ -182,6 +183,15 @@ describe('a runner ends turns', () => {
         ['FAILED', 'STALLED'],
       ]);
       expect(fake.named('model')).to.have.length(2);
+    });
+
+    it('that the gateway could not take is sent again for as long as a database needs to restart', async () => {
+      fake.on('model', (_call, response) => {
+        if (fake.named('model').length < 4) problem(response, 503, { code: 'DATABASE_UNAVAILABLE' });
+        else streamWords(response, ['There it is.']);
+      });
+      expect(await answered()).to.deep.equal(['DONE', 'There it is.']);
+      expect(fake.named('model'), 'Pi did not have to begin again').to.have.length(4);
     });
 
     it('that finds the conversation too long makes Pi shorten it once and go on; the end carries the summary', async () => {

@@ -3,6 +3,7 @@
  * answers a spec scripts. What the model and the ledger get, the tools, and what readers see meanwhile.
  * Does not own: how turns end otherwise (runner-endings.spec.ts), the life of the processes (runner-life.spec.ts), and the context
  * folder in detail (spec/rules/context-folder.spec.ts).
+ * cases: C10
  */
 import { join } from 'node:path';
 import { expect } from 'chai';

@@ -1,5 +1,6 @@
 /**
  * The main job with real processes: a server, its sandboxes, a scripted provider. Each question is answered exactly once, in order.
+ * cases: A9, C6, C10, L1
  */
 import { randomUUID } from 'node:crypto';
 import { expect } from 'chai';

@@ -1,5 +1,6 @@
 /**
  * Which conversations get a sandbox, when one ends, and what becomes of what it held. Time stands still unless a test moves it.
+ * cases: B12
  */
 import { expect } from 'chai';
 import { sql } from '../../db/pool.ts';

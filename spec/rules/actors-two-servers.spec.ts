@@ -1,5 +1,6 @@
 /**
  * Two servers on one database: whatever both do at the same moment, the constraints and the fence decide, and the loser looks again.
+ * cases: A3, A12, B8, C4, L1
  */
 import { expect } from 'chai';
 import { endDeadHosts } from '../../db/ledger/sandboxes.ts';

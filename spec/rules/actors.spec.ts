@@ -1,5 +1,6 @@
 /**
  * One server's actors on a real database: questions, follow-ups, stops, ends. Time stands still unless a test moves it.
+ * cases: A1, A6, A9, L3
  */
 import { expect } from 'chai';
 import { type Database, sql } from '../../db/pool.ts';

@@ -1,5 +1,6 @@
 /**
  * The LLM gateway, when a provider fails: it is silent, says no, cannot be reached, or is no model API. rule: R15
+ * cases: D6
  */
 import { isContextOverflow, isRetryableAssistantError } from '@earendil-works/pi-ai';
 import { expect } from 'chai';

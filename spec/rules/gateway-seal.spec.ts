@@ -1,6 +1,7 @@
 /**
  * The LLM gateway, when an attempt is over: a call in flight ends at once, wherever the news comes from, and the calls of a newer attempt
  * live on. rule: R5  rule: R8  rule: R15
+ * cases: C4, C6
  */
 import { expect } from 'chai';
 import type { Database } from '../../db/pool.ts';

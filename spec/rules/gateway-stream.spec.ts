@@ -1,6 +1,7 @@
 /**
  * The LLM gateway, what comes out: streams on the three wires, however their bytes are cut, their tokens, and how they end.
  * rule: R15
+ * cases: D1, D3, D5, D9, D11, D13
  */
 
 import { isRetryableAssistantError } from '@earendil-works/pi-ai';

@@ -11,6 +11,7 @@ import { uuidv7 } from '../../src/kernel/ids.ts';
 import { type SeededAttempt, usageRows } from '../support/model-attempt.ts';
 import { type GatewayRig, PROVIDER_KEY, PROVIDER_MODEL, providerAt, readBody, settled, useGateway } from '../support/model-gateway.ts';
 import { hold, says } from '../support/model-server.ts';
+import { named, SteeredDatabase } from '../support/steered-database.ts';
 
 const question = { model: 'ours', stream: true, messages: [{ role: 'user', content: 'why?' }] };
 
@@ -138,6 +139,19 @@ describe('the LLM gateway', () => {
       const tokens = { inputTokens: 1, outputTokens: 1, cacheReadTokens: 1, cacheWriteTokens: 1 };
       expect(await closeCalls(suite.db, [{ ...closing, ...tokens }])).to.equal(0);
       expect(await usageRows(suite.db, attempt)).to.deep.equal([row]);
+    });
+
+    it('is closed as one that sent nothing when nobody knows whether it was opened', async () => {
+      const db = new SteeredDatabase(suite.db);
+      db.loseReplies(named('gateway_open_call'));
+      const { rig: own, attempt } = await suite.open({ db });
+      const before = suite.provider.seen.length;
+      const response = await own.call(attempt, question);
+      expect(response.status).to.equal(503);
+      await response.text();
+      await settled(own);
+      expect(suite.provider.seen).to.have.length(before);
+      expect(await usageRows(suite.db, attempt)).to.have.nested.property('[0].outcome', 'unreachable');
     });
 
     it('is closed as unknown by the sweep when its server died, and only then', async () => {

@@ -1,5 +1,6 @@
 /**
  * An answer that is being written, without servers: folding its reports, taking it to other servers, bounds. Properties over many inputs.
+ * cases: C10
  */
 import { expect } from 'chai';
 import fc from 'fast-check';

@@ -112,7 +112,15 @@ describe('an admin of people', () => {
     const { account } = (await browser.fetch('GET', '/auth/me')).body;
     await add('ada@example.com', { role: 'operator' });
     expect(await members()).to.deep.equal([
-      { workspace: 'forge', account: account.id, email: 'ada@example.com', name: 'Ada Lovelace', role: 'operator', state: 'active', ai: 'on' },
+      {
+        workspace: 'forge',
+        account: account.id,
+        email: 'ada@example.com',
+        name: 'Ada Lovelace',
+        role: 'operator',
+        state: 'active',
+        ai: 'on',
+      },
     ]);
     expect((await browser.fetch('GET', '/session')).body).to.deep.include({ role: 'operator' });
   });

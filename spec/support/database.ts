@@ -36,6 +36,7 @@ async function dockerServer(): Promise<TestServer | null> {
     await getContainerRuntimeClient();
     const container = await new GenericContainer('postgres:18')
       .withEnvironment({ POSTGRES_PASSWORD: 'heph' })
+      .withCommand(['postgres', '-c', 'wal_level=logical'])
       .withExposedPorts(5432)
       .withWaitStrategy(Wait.forListeningPorts())
       .start();

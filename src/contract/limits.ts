@@ -24,7 +24,7 @@ export const LIMITS = {
   pageDefaultEntries: 50,
   /** Longest time that a pull for the next run waits at the server. */
   pullWaitMaxMs: 25_000,
-  /** How often the driver renews its lease. */
+  /** How often the driver renews its lease, at least; a shorter lease is renewed earlier. */
   renewEveryMs: 25_000,
   /** How often the loop reports what it has written. */
   partialEveryMs: 250,

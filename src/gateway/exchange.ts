@@ -88,11 +88,17 @@ export async function exchange(deps: ExchangeDeps, ctx: Context, request: CallRe
   }
 }
 
-function open(deps: ExchangeDeps, call: ModelCall, request: CallRequest): Promise<OpenCallResult> {
+/** Whether the row was written when the database gave no answer, nobody knows: it is closed as what it is, a call that sent nothing. */
+async function open(deps: ExchangeDeps, call: ModelCall, request: CallRequest): Promise<OpenCallResult> {
   const { callId, runId, epoch, sandboxId } = call;
   const { workspaceId, conversationId, api } = request;
   const callsMax = LIMITS.modelCallsMax;
-  return openCall(deps.db, { callId, hostId: deps.hostId, runId, epoch, sandboxId, workspaceId, conversationId, api, callsMax });
+  try {
+    return await openCall(deps.db, { callId, hostId: deps.hostId, runId, epoch, sandboxId, workspaceId, conversationId, api, callsMax });
+  } catch (error) {
+    deps.closings.add({ callId, outcome: 'unreachable', httpStatus: null, ...NO_USAGE });
+    throw error;
+  }
 }
 
 function notOpenedProblem(why: Exclude<OpenCallResult, { kind: 'opened' }>): GatewayProblem {

@@ -113,6 +113,8 @@ export const TRANSIENT = {
   issuer: { pausesMs: [], unknownOutcome: 'a read: repeat', clientSees: '503 SIGN_IN_UNAVAILABLE, Retry-After, or a page that says so' },
   /** The code of a sign-in: never exchanged twice; the person begins again. */
   signIn: { pausesMs: [], unknownOutcome: 'no session: begin again', clientSees: 'a page with a link to begin again' },
+  /** A model call that the gateway could not take (its database is away, it is full, it drains): the runner sends it again. */
+  modelCallNotTaken: { pausesMs: [1_000, 2_000, 4_000], unknownOutcome: 'nothing was sent', clientSees: 'the turn goes on' },
   /** A model call: Pi retries a failed request itself; a stream that has begun is never repeated by the gateway. */
   modelCall: { pausesMs: [500, 1_000], unknownOutcome: 'billed as started', clientSees: 'the turn goes on, or its failure text' },
 } as const satisfies Record<string, RetryRule>;
