@@ -39,7 +39,7 @@ export interface AnswerItem extends ItemBase {
   erased: boolean;
   digest: boolean;
   phase: 'live' | 'done' | 'stopped';
-  /** Only while live: what the assistant does, null for no particular thing. */
+  /** Only while live: what the assistant does; null while it writes, and for no particular thing. */
   stage: string | null;
 }
 export interface FailureItem extends ItemBase {
@@ -97,6 +97,11 @@ function answerItem(entry: Entry, id: string, turn: Turn | undefined): AnswerIte
   };
 }
 
+function stageOf(turn: Turn, live: LiveText | undefined): string | null {
+  if (live === undefined || hasGap(live)) return live?.stage ?? turn.stage;
+  return live.writing ? null : (live.stage ?? turn.stage);
+}
+
 /** The answer that is being written, or the last words of one whose entry has not come yet. */
 function liveItem(turn: Turn, live: LiveText | undefined): AnswerItem | null {
   if (turn.status !== 'RUNNING' && live?.closed !== true) return null;
@@ -111,7 +116,7 @@ function liveItem(turn: Turn, live: LiveText | undefined): AnswerItem | null {
     erased: false,
     digest: false,
     phase: turn.status === 'RUNNING' ? 'live' : turn.status === 'STOPPED' ? 'stopped' : 'done',
-    stage: turn.status === 'RUNNING' ? (live?.stage ?? turn.stage) : null,
+    stage: turn.status === 'RUNNING' ? stageOf(turn, live) : null,
   };
 }
 
