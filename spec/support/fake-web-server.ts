@@ -11,11 +11,13 @@ import type { Session, Turn } from '../../src/contract/web.ts';
 import { systemClock, type Timer } from '../../src/kernel/clock.ts';
 import { uuidv7 } from '../../src/kernel/ids.ts';
 import { showcase } from './fake-web-answers.ts';
-import { WebLedger } from './page-ledger.ts';
+import { type LedgerEvent, WebLedger } from './page-ledger.ts';
 
 export interface FakeOptions {
   /** Answered questions that are there at the start, one each nine hours. */
   history?: number;
+  /** How many of their answers are new. */
+  unread?: number;
   session?: Partial<Session>;
 }
 
@@ -49,12 +51,14 @@ export class FakeWebServer {
   #told = 0;
   #loop: Timer | null = null;
 
-  constructor({ history = 0, session = {} }: FakeOptions = {}) {
+  constructor({ history = 0, unread = 0, session = {} }: FakeOptions = {}) {
     const limits = { questionMaxChars: 32_000, maxFollowUps: 10 };
     const account = { id: uuidv7(), displayName: 'Ada', timeZone: 'Europe/Berlin' };
     const workspace = { id: uuidv7(), slug: 'home', name: 'Home' };
     this.session = { assistantName: 'Hephaestus', account, workspace, demoModel: false, warnings: [], limits, ...session };
     for (let ago = history; ago > 0; ago--) this.#remember(ago);
+    const read = this.ledger.entries.filter((entry) => entry.kind === 'answer').at(-1 - unread);
+    if (read !== undefined) this.ledger.read(read.createdAt);
     this.#told = this.ledger.log.length;
   }
 
@@ -99,7 +103,7 @@ export class FakeWebServer {
     for (; this.#told < this.ledger.log.length; this.#told++) {
       const event = this.ledger.log[this.#told];
       if (event === undefined) return;
-      const data = event.type === 'turn' ? event.turn : event.type === 'entry' ? event.entry : event.partial;
+      const data = dataOf(event);
       for (const stream of this.#streams) stream.write(`event: ${event.type}\ndata: ${JSON.stringify(data)}\n\n`);
     }
   }
@@ -150,6 +154,11 @@ export class FakeWebServer {
       const before = Number(url.searchParams.get('before') ?? Number.POSITIVE_INFINITY);
       return reply(response, 200, this.ledger.page(before, Number(url.searchParams.get('limit') ?? 50)));
     }
+    if (mentor === 'conversation/read') {
+      this.ledger.read((JSON.parse(await body(request)) as { lastReadAt: string }).lastReadAt);
+      this.#tell();
+      return reply(response, 200, this.ledger.snapshot().conversations[0]);
+    }
     const turn = this.#turn(mentor.match(/^turns\/([^/]+)/)?.[1]);
     if (turn === undefined) return problem(response, { status: 404, code: 'TURN_NOT_FOUND', detail: 'There is no such turn.' });
     if (request.method === 'PATCH') this.ledger.stop(turn);
@@ -178,6 +187,19 @@ export class FakeWebServer {
     this.#streams.add(response);
     response.on('close', () => this.#streams.delete(response));
     response.write(`event: snapshot\ndata: ${JSON.stringify(this.ledger.snapshot())}\n\n`);
+  }
+}
+
+function dataOf(event: LedgerEvent): object {
+  switch (event.type) {
+    case 'turn':
+      return event.turn;
+    case 'entry':
+      return event.entry;
+    case 'partial':
+      return event.partial;
+    case 'read':
+      return { conversationId: event.conversationId, lastReadAt: event.lastReadAt };
   }
 }
 

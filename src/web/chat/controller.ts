@@ -10,12 +10,14 @@ import { uuidv7 } from '../../kernel/ids.ts';
 import type { ApiFailure, ChatApi } from '../net/api.ts';
 import { backoffMs, type StreamHandlers, type StreamStatus } from '../net/event-stream.ts';
 import type { SseFrame } from '../net/sse-decoder.ts';
+import type { KeyValueStorage } from '../settings.ts';
 import { hasGap } from '../store/partials.ts';
 import { reduce } from '../store/reducer.ts';
 import { type ChatAction, type ChatState, EMPTY_STATE } from '../store/state.ts';
 import { Store } from '../store/store.ts';
+import { isAfter } from '../store/unread.ts';
 import { DoubtResolver } from './doubts.ts';
-import { type KeyValueStorage, loadOutbox, saveOutbox } from './outbox-storage.ts';
+import { loadOutbox, saveOutbox } from './outbox-storage.ts';
 import { toAction } from './stream-events.ts';
 import { rereadPages, rereadPlan } from './sync.ts';
 
@@ -119,6 +121,18 @@ export class ChatController {
     this.#dispatch({ type: 'stop-answered', turnId, turn: result.ok ? result.value : null });
     const ended = !result.ok && result.failure.kind === 'problem' && result.failure.problem.code === 'TURN_ALREADY_ENDED';
     if (!result.ok && !ended) this.notice.set(this.#ports.words.failure(result.failure));
+  }
+
+  /**
+   * Everything up to this time was read: at once on this page, soon on every device. A marker that does not reach the server is back with
+   * the next snapshot, and whoever looks moves it again.
+   */
+  async markRead(upTo: string): Promise<void> {
+    const { mainId, conversations } = this.chat.get();
+    const info = mainId === null ? undefined : conversations[mainId];
+    if (info === undefined || !isAfter(upTo, info.lastReadAt)) return;
+    this.#dispatch({ type: 'read', conversationId: info.id, lastReadAt: upTo });
+    await this.#ports.api.read(upTo);
   }
 
   async loadOlder(): Promise<void> {

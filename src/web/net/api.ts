@@ -5,6 +5,8 @@
 import type { z } from 'zod';
 import { type Problem, problemSchema } from '../../contract/common.ts';
 import {
+  type Conversation,
+  conversationSchema,
   type EntryPage,
   entryPageSchema,
   type PostQuestionRequest,
@@ -29,10 +31,12 @@ export interface ChatApi {
   turn(turnId: string): Promise<ApiResult<Turn>>;
   ask(request: PostQuestionRequest): Promise<ApiResult<QuestionResponse>>;
   stop(turnId: string): Promise<ApiResult<Turn>>;
+  /** Moves the read marker of the main conversation forward to this time. */
+  read(lastReadAt: string): Promise<ApiResult<Conversation>>;
 }
 
 interface Call<T> {
-  method: 'GET' | 'POST' | 'PATCH';
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH';
   path: string;
   schema: z.ZodType<T>;
   body?: unknown;
@@ -86,5 +90,6 @@ export function createApi(slug: string): ChatApi {
     turn: (turnId) => call({ method: 'GET', path: `${mentor}/turns/${turnId}`, schema: turnSchema }),
     ask: (body) => call({ method: 'POST', path: `${mentor}/questions`, schema: questionResponseSchema, body }),
     stop: (turnId) => call({ method: 'PATCH', path: `${mentor}/turns/${turnId}/status`, schema: turnSchema, body: { status: 'STOPPED' } }),
+    read: (lastReadAt) => call({ method: 'PUT', path: `${mentor}/conversation/read`, schema: conversationSchema, body: { lastReadAt } }),
   };
 }

@@ -23,6 +23,8 @@ interface ItemBase {
   id: string;
   at: string;
   turnId: string | null;
+  /** The row in the ledger that it is; null while there is none. */
+  entryId: string | null;
 }
 export interface QuestionItem extends ItemBase {
   kind: 'question';
@@ -88,6 +90,7 @@ function answerItem(entry: Entry, id: string, turn: Turn | undefined): AnswerIte
     id,
     at: entry.createdAt,
     turnId: entry.turnId,
+    entryId: entry.id,
     text: entry.text,
     parts: entry.parts,
     erased: entry.erasedAt !== null,
@@ -111,6 +114,7 @@ function liveItem(turn: Turn, live: LiveText | undefined): AnswerItem | null {
     id: `answer:${turn.id}`,
     at: turn.startedAt ?? turn.createdAt,
     turnId: turn.id,
+    entryId: null,
     text,
     parts: [{ type: 'text', text }],
     erased: false,
@@ -141,6 +145,7 @@ function questionItem(entry: Entry, turn: Turn | undefined, around: Around): Que
     id,
     at: entry.createdAt,
     turnId: entry.turnId,
+    entryId: entry.id,
     text: entry.text,
     erased: entry.erasedAt !== null,
     fromSlack: entry.surface === 'slack',
@@ -152,7 +157,7 @@ function questionItem(entry: Entry, turn: Turn | undefined, around: Around): Que
 function failureItem(turn: Turn, question: QuestionItem | undefined): FailureItem {
   const words = question === undefined || question.erased ? null : question.text;
   const at = turn.endedAt ?? turn.createdAt;
-  return { kind: 'failure', id: `failure:${turn.id}`, at, turnId: turn.id, text: turn.error?.text ?? '', question: words };
+  return { kind: 'failure', id: `failure:${turn.id}`, at, turnId: turn.id, entryId: null, text: turn.error?.text ?? '', question: words };
 }
 
 function groupItems({ turn, entries }: Group, around: Around): TimelineItem[] {
@@ -176,6 +181,7 @@ function outgoingItem(outgoing: OutgoingQuestion): QuestionItem {
     id: requestId,
     at: outgoing.askedAt,
     turnId: null,
+    entryId: null,
     text: outgoing.text,
     erased: false,
     fromSlack: false,

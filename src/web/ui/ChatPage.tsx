@@ -12,7 +12,9 @@ import { createPage } from './create-page.ts';
 import { Header } from './Header.tsx';
 import { LiveRegion } from './LiveRegion.tsx';
 import { Thread } from './Thread.tsx';
+import { useFollow } from './use-follow.ts';
 import { usePageTitle } from './use-page-title.ts';
+import { useReading } from './use-reading.ts';
 import { useHephRuntime } from './use-runtime.ts';
 import { useTimeline } from './use-timeline.ts';
 
@@ -32,7 +34,9 @@ function Conversation() {
   const items = useTimeline();
   const ready = useChat((state) => state.ready);
   const runtime = useHephRuntime(controller);
-  usePageTitle();
+  const follow = useFollow();
+  const reading = useReading(items, follow);
+  usePageTitle(reading.unread);
   return (
     <AssistantRuntimeProvider runtime={runtime}>
       <ThreadPrimitive.Root className="page">
@@ -41,7 +45,7 @@ function Conversation() {
         </a>
         <Header />
         <Banners />
-        <Thread items={items} ready={ready} />
+        <Thread items={items} ready={ready} follow={follow} reading={reading} />
         <Composer />
         <LiveRegion />
       </ThreadPrimitive.Root>

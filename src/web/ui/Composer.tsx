@@ -93,7 +93,7 @@ export function Composer() {
           dir="auto"
           aria-label={t.composer.label(name)}
           aria-describedby="composer-hint"
-          placeholder={running ? t.composer.followUp(name) : t.composer.placeholder(name)}
+          placeholder={running ? t.composer.followUp : t.composer.placeholder(name)}
           autoFocus={matchMedia('(pointer: fine)').matches}
           maxRows={rowsMax}
           cancelOnEscape={false}

@@ -9,7 +9,9 @@ import type { Dates } from './dates.ts';
 import { EmptyState } from './EmptyState.tsx';
 import { DownIcon } from './icons.tsx';
 import { Message } from './Message.tsx';
-import { useFollow } from './use-follow.ts';
+import type { Follow } from './use-follow.ts';
+import type { Reading } from './use-reading.ts';
+import { useToday } from './use-today.ts';
 
 /** A button that also presses itself when it comes near the visible part. After a failure only a person presses it. */
 function OlderMessages() {
@@ -45,9 +47,9 @@ function OlderMessages() {
 }
 
 /** The name of the item's day when it is the first one of it. */
-function dayOf(dates: Dates, above: TimelineItem | undefined, item: TimelineItem): string | null {
+function dayOf({ dates, todayMs }: { dates: Dates; todayMs: number }, above: TimelineItem | undefined, item: TimelineItem): string | null {
   const sameDay = above !== undefined && dates.dayKey(above.at) === dates.dayKey(item.at);
-  return sameDay ? null : dates.dayLabel(item.at, Date.now());
+  return sameDay ? null : dates.dayLabel(item.at, todayMs);
 }
 
 function Skeleton() {
@@ -61,9 +63,17 @@ function Skeleton() {
   );
 }
 
-export function Thread({ items, ready }: { items: readonly TimelineItem[]; ready: boolean }) {
+interface ThreadProps {
+  items: readonly TimelineItem[];
+  ready: boolean;
+  follow: Follow;
+  reading: Reading;
+}
+
+export function Thread({ items, ready, follow, reading }: ThreadProps) {
   const { dates } = usePage();
-  const { scroller, content, atEnd, toEnd } = useFollow();
+  const days = { dates, todayMs: useToday(dates) };
+  const { scroller, content, atEnd, toEnd } = follow;
   const lastQuestion = items.findLast((item) => item.kind === 'question');
   const sendingId = lastQuestion?.kind === 'question' && lastQuestion.status.kind === 'sending' ? lastQuestion.id : null;
   useEffect(() => {
@@ -79,14 +89,14 @@ export function Thread({ items, ready }: { items: readonly TimelineItem[]; ready
           {empty && <EmptyState />}
           {items.length > 0 && <OlderMessages />}
           {items.map((item, index) => (
-            <Message key={item.id} item={item} day={dayOf(dates, items[index - 1], item)} />
+            <Message key={item.id} item={item} day={dayOf(days, items[index - 1], item)} marked={item.id === reading.markId} />
           ))}
         </div>
       </main>
       {!atEnd && items.length > 0 && (
         <button type="button" className="button jump" onClick={toEnd}>
           <DownIcon />
-          {t.actions.jumpToLatest}
+          {reading.unread > 0 ? t.unread.jump(reading.unread) : t.actions.jumpToLatest}
         </button>
       )}
     </div>

@@ -1,18 +1,15 @@
 /**
  * Owns: the choice between light, dark and the system's colours, kept in this browser.
  */
+import { readChoice, writeSetting } from '../settings.ts';
+
 export const THEMES = ['auto', 'light', 'dark'] as const;
 export type Theme = (typeof THEMES)[number];
 
-const key = 'heph.theme';
+const name = 'heph.theme';
 
 export function savedTheme(): Theme {
-  try {
-    const saved = localStorage.getItem(key);
-    return THEMES.find((theme) => theme === saved) ?? 'auto';
-  } catch {
-    return 'auto';
-  }
+  return readChoice(name, THEMES);
 }
 
 export function applyTheme(theme: Theme): void {
@@ -21,9 +18,5 @@ export function applyTheme(theme: Theme): void {
 
 export function saveTheme(theme: Theme): void {
   applyTheme(theme);
-  try {
-    localStorage.setItem(key, theme);
-  } catch {
-    // A browser that keeps nothing still shows the choice until it is closed.
-  }
+  writeSetting(name, theme);
 }

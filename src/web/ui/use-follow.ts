@@ -8,6 +8,8 @@ import { type RefObject, useCallback, useEffect, useRef, useState } from 'react'
 
 /** Closer to the end than this counts as at the end. */
 const endSlackPx = 40;
+/** What is shown on purpose stands this far below the upper edge. */
+const shownBelowPx = 16;
 
 interface Anchor {
   element: Element;
@@ -38,6 +40,8 @@ export interface Follow {
   content: RefObject<HTMLDivElement | null>;
   atEnd: boolean;
   toEnd(): void;
+  /** Brings an element of the conversation below its upper edge, and stays there. */
+  show(element: Element): void;
 }
 
 export function useFollow(): Follow {
@@ -50,6 +54,14 @@ export function useFollow(): Follow {
     following.current = true;
     setAtEnd(true);
     if (scroller.current !== null) scroller.current.scrollTop = scroller.current.scrollHeight;
+  }, []);
+
+  const show = useCallback((element: Element) => {
+    const box = scroller.current;
+    if (box === null) return;
+    following.current = false;
+    box.scrollTop += element.getBoundingClientRect().top - box.getBoundingClientRect().top - shownBelowPx;
+    setAtEnd(distanceToEndPx(box) <= endSlackPx);
   }, []);
 
   useEffect(() => {
@@ -96,5 +108,5 @@ export function useFollow(): Follow {
     };
   }, []);
 
-  return { scroller, content, atEnd, toEnd };
+  return { scroller, content, atEnd, toEnd, show };
 }
