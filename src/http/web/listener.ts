@@ -9,6 +9,7 @@ import type { WebDeps } from './deps.ts';
 import { getConversation } from './get-conversation.ts';
 import { getEntries } from './get-entries.ts';
 import { getEvents } from './get-events.ts';
+import { getExport } from './get-export.ts';
 import { getOpenApi } from './get-openapi.ts';
 import { getSession } from './get-session.ts';
 import { getTurn } from './get-turn.ts';
@@ -38,6 +39,7 @@ export function webRoutes(deps: WebDeps): readonly Route[] {
     patchTurnStatus(deps),
     putRead(deps),
     getEvents(deps),
+    getExport(deps),
     getOpenApi(),
   ];
 }

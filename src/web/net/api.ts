@@ -74,6 +74,11 @@ export function eventsUrl(slug: string): string {
   return `/workspaces/${encodeURIComponent(slug)}/mentor/events`;
 }
 
+/** Where the main conversation can be downloaded from. */
+export function exportUrl(slug: string, format: 'json' | 'markdown'): string {
+  return `/workspaces/${encodeURIComponent(slug)}/mentor/export?format=${format}`;
+}
+
 /** The session, which names the workspace that every other request needs. */
 export function readSession(): Promise<ApiResult<Session>> {
   return call({ method: 'GET', path: '/session', schema: sessionSchema });

@@ -1,5 +1,5 @@
 /**
- * Owns: where the person writes: Enter sends, Shift+Enter starts a line, Escape stops. Refused words come back here with the reason.
+ * Owns: where the person writes: Enter sends, Shift+Enter starts a line. Refused words come back here with the reason.
  * The kit's composer holds the text; whether it may go out is decided here.
  */
 import { ComposerPrimitive, useAui, useAuiState } from '@assistant-ui/react';
@@ -41,14 +41,6 @@ function useStop(): { running: boolean; stopping: boolean; stop: () => void } {
   const stop = () => {
     if (turnId !== null) void controller.stopTurn(turnId);
   };
-  useEffect(() => {
-    if (turnId === null) return;
-    const onKey = (event: globalThis.KeyboardEvent) => {
-      if (event.key === 'Escape' && !event.isComposing && !event.defaultPrevented) void controller.stopTurn(turnId);
-    };
-    addEventListener('keydown', onKey);
-    return () => removeEventListener('keydown', onKey);
-  }, [controller, turnId]);
   return { running: turnId !== null, stopping, stop };
 }
 

@@ -13,6 +13,7 @@ import { storageOr } from '../settings.ts';
 import { t } from '../strings.ts';
 import type { Page } from './context.ts';
 import { createDates } from './dates.ts';
+import { Notifier } from './notifier.ts';
 
 /** A line that was silent for this long is not trusted when the page comes to the front. The server pings every 15 s. */
 const trustedSilenceMs = 20_000;
@@ -69,5 +70,6 @@ export function createPage(session: Session): RunningPage {
       controller.stop();
     };
   };
-  return { session, controller, dates: createDates(session.account.timeZone, t, localeFor(t.language, navigator.languages ?? [])), run };
+  const dates = createDates(session.account.timeZone, t, localeFor(t.language, navigator.languages ?? []));
+  return { session, controller, dates, notifier: new Notifier(), run };
 }

@@ -91,28 +91,10 @@ export function AlertIcon() {
   );
 }
 
-export function AutoThemeIcon() {
+export function MenuIcon() {
   return (
     <Icon>
-      <circle cx="12" cy="12" r="8.5" />
-      <path d="M12 3.5v17a8.5 8.5 0 0 0 0-17z" fill="currentColor" />
-    </Icon>
-  );
-}
-
-export function SunIcon() {
-  return (
-    <Icon>
-      <circle cx="12" cy="12" r="4" />
-      <path d="M12 2.5v2M12 19.5v2M2.5 12h2M19.5 12h2M5.3 5.3l1.4 1.4M17.3 17.3l1.4 1.4M5.3 18.7l1.4-1.4M17.3 6.7l1.4-1.4" />
-    </Icon>
-  );
-}
-
-export function MoonIcon() {
-  return (
-    <Icon>
-      <path d="M20 14.5A8.5 8.5 0 0 1 9.5 4a8.5 8.5 0 1 0 10.5 10.5z" />
+      <path d="M4 7h16M4 12h16M4 17h16" />
     </Icon>
   );
 }
