@@ -7,6 +7,7 @@ import { readFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { extname, join } from 'node:path';
+import { failureTexts } from '../../actors/failure-texts.ts';
 import type { Session, Turn } from '../../src/contract/web.ts';
 import { systemClock, type Timer } from '../../src/kernel/clock.ts';
 import { uuidv7 } from '../../src/kernel/ids.ts';
@@ -30,6 +31,10 @@ const historyStepMs = 9 * 3_600_000;
 
 /** What is in a question -> what happens to it. Anything else is answered with a piece of everything. */
 const scripts = ['#fail', '#hold', '#retry', '#gap', '#short'] as const;
+const REFUSED = {
+  401: { status: 401, code: 'UNAUTHENTICATED', detail: 'You are not signed in. Sign in and load the page again.', retry: 'never' },
+  403: { status: 403, code: 'FORBIDDEN', detail: 'This account belongs to no workspace. Ask for an invitation.', retry: 'never' },
+} as const;
 const refusals = [
   { word: '#busy', status: 503, code: 'BUSY', detail: 'Hephaestus is busy right now. Try again in a moment.' },
   {
@@ -44,6 +49,8 @@ export class FakeWebServer {
   readonly session: Session;
   /** While true every request is answered with 502, as a proxy does when the server is away. */
   down = false;
+  /** Status with which every request but the page's own files is refused; null: none. */
+  refuseWith: 401 | 403 | null = null;
   #nowMs = Date.now();
   readonly ledger = new WebLedger(() => new Date(this.#nowMs).toISOString());
   readonly #streams = new Set<ServerResponse>();
@@ -135,7 +142,7 @@ export class FakeWebServer {
       // One report that never reaches the viewers.
       if (script === '#gap' && tick === 25) this.#told = this.ledger.log.length;
       this.#tell();
-      if (script === '#fail' && tick === 24) return done(() => this.ledger.end('FAILED', []));
+      if (script === '#fail' && tick === 24) return done(() => this.ledger.end('FAILED', [], failureOf(question)));
       if (script === '#retry' && tick === 30 && turn.attempt === 1) return done(() => this.ledger.requeue('lost'));
       const finished = (tick - 14) * 4 > words.length && script !== '#hold';
       if (finished) done(() => this.ledger.end('DONE', [words.join('')]));
@@ -146,6 +153,8 @@ export class FakeWebServer {
     const url = new URL(request.url ?? '/', 'http://fake');
     const mentor = url.pathname.match(/^\/workspaces\/[^/]+\/mentor\/(.*)$/)?.[1];
     if (this.down) return reply(response, 502, 'away');
+    const isWire = url.pathname === '/session' || mentor !== undefined;
+    if (this.refuseWith !== null && isWire) return problem(response, REFUSED[this.refuseWith]);
     if (url.pathname === '/session') return reply(response, 200, this.session);
     if (mentor === undefined) return serveFile(url.pathname, response);
     if (mentor === 'events') return this.#stream(response);
@@ -190,6 +199,13 @@ export class FakeWebServer {
   }
 }
 
+/** `#fail BUDGET` fails as a spent budget does; without a code it is a fault of the reply. */
+function failureOf(question: string): { code: string; text: string } {
+  const { refusals, ...failures } = failureTexts('Hephaestus');
+  const all = [...Object.values(failures), ...Object.entries(refusals).map(([code, text]) => ({ code, text }))];
+  return all.find(({ code }) => question.includes(`#fail ${code}`)) ?? failures.error;
+}
+
 function dataOf(event: LedgerEvent): object {
   switch (event.type) {
     case 'turn':
@@ -217,8 +233,15 @@ function reply(response: ServerResponse, status: number, value: unknown): void {
   response.end(JSON.stringify(value));
 }
 
-function problem(response: ServerResponse, { status, code, detail }: { status: number; code: string; detail: string }): void {
-  reply(response, status, { type: `urn:heph:${code}`, title: code, status, code, detail, retry: 'later' });
+interface Refusal {
+  status: number;
+  code: string;
+  detail: string;
+  retry?: string;
+}
+
+function problem(response: ServerResponse, { status, code, detail, retry = 'later' }: Refusal): void {
+  reply(response, status, { type: `urn:heph:${code}`, title: code, status, code, detail, retry });
 }
 
 async function body(request: IncomingMessage): Promise<string> {

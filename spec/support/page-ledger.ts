@@ -12,6 +12,7 @@ export type LedgerEvent =
   | { type: 'partial'; partial: Partial }
   | { type: 'read'; conversationId: string; lastReadAt: string };
 
+const FAULT = { code: 'ERROR', text: 'Hephaestus could not finish this reply. Try again.' };
 const specTime = '2026-10-08T07:12:03.120Z';
 
 export class WebLedger {
@@ -89,11 +90,11 @@ export class WebLedger {
   }
 
   /** The running turn ends: all its answers, or none when it failed (rule R7). */
-  end(status: 'DONE' | 'FAILED', answers: readonly string[]): void {
+  end(status: 'DONE' | 'FAILED', answers: readonly string[], why: Turn['error'] = FAULT): void {
     const turn = this.running;
     if (turn === undefined) return;
     this.#partials.delete(turn.id);
-    const error = status === 'FAILED' ? { code: 'ERROR', text: 'Hephaestus could not finish this reply. Try again.' } : null;
+    const error = status === 'FAILED' ? why : null;
     Object.assign(turn, { status, endedAt: this.#now(), error });
     this.#tell(turn);
     if (status === 'DONE') for (const text of answers) this.#append(turn, 'answer', text);

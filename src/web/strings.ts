@@ -25,6 +25,8 @@ function count(language: Language, things: number, [one, many]: readonly [string
 
 const en = {
   language: 'en',
+  /** Of the words that come from the server, for screen readers. */
+  serverLanguage: 'en',
   skipToComposer: 'Skip to the message box',
   conversation: 'Conversation',
   title: (app: string, { answering, unread }: { answering: boolean; unread: number }) => {
@@ -155,6 +157,7 @@ export type Strings = typeof en;
 
 const de: Strings = {
   language: 'de',
+  serverLanguage: 'en',
   skipToComposer: 'Zum Eingabefeld springen',
   conversation: 'Unterhaltung',
   title: (app, { answering, unread }) => {

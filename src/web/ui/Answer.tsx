@@ -45,7 +45,9 @@ function StageLine({ stage, writing }: { stage: string | null; writing: boolean 
   return (
     <p className="stage">
       <span className="spark" aria-hidden="true" />
-      <span dir="auto">{stage ?? (writing ? '' : t.answer.thinking)}</span>
+      <span dir="auto" {...(stage === null ? {} : { lang: t.serverLanguage })}>
+        {stage ?? (writing ? '' : t.answer.thinking)}
+      </span>
     </p>
   );
 }

@@ -8,7 +8,8 @@ import { codePoints, isBlank } from '../../kernel/text.ts';
 import { runningTurn } from '../store/timeline.ts';
 import { t } from '../strings.ts';
 import { useChat, usePage } from './context.ts';
-import { SendIcon, StopIcon } from './icons.tsx';
+import { LockIcon, SendIcon, StopIcon } from './icons.tsx';
+import { useReadOnly } from './use-connection.ts';
 import { useDraft } from './use-draft.ts';
 
 /** From this share of the limit on, the person sees how much is left. */
@@ -53,7 +54,21 @@ function Counter({ left }: { left: number }) {
   );
 }
 
+/** In place of the composer while nothing can be sent; what was written stays in the draft. */
+function ReadOnly() {
+  return (
+    <div className="composer read-only">
+      <LockIcon />
+      <p>{t.readOnly}</p>
+    </div>
+  );
+}
+
 export function Composer() {
+  return useReadOnly() ? <ReadOnly /> : <Writing />;
+}
+
+function Writing() {
   const { session, controller } = usePage();
   const text = useAuiState((state) => state.composer.text);
   const { running, stopping, stop } = useStop();

@@ -1,14 +1,14 @@
 /**
  * Owns: the conversation's scrolling area: older messages, messages, the empty state, the way to the end.
  */
-import { useEffect, useRef } from 'react';
+import { useEffect, useMemo, useRef } from 'react';
+import { chunked, type Chunk as Piece } from '../store/chunks.ts';
 import type { TimelineItem } from '../store/timeline.ts';
 import { t } from '../strings.ts';
+import { Chunk } from './Chunk.tsx';
 import { useChat, usePage } from './context.ts';
-import type { Dates } from './dates.ts';
 import { EmptyState } from './EmptyState.tsx';
 import { DownIcon } from './icons.tsx';
-import { Message } from './Message.tsx';
 import type { Follow } from './use-follow.ts';
 import type { Reading } from './use-reading.ts';
 import { useToday } from './use-today.ts';
@@ -19,16 +19,20 @@ function OlderMessages() {
   const range = useChat((state) => (state.mainId === null ? undefined : state.ranges[state.mainId]));
   const button = useRef<HTMLButtonElement>(null);
   const older = range?.older;
+  const nextBefore = range?.nextBefore;
+  // A page that comes at once leaves `older` as it was, and the button in sight: each page needs an observer of its own.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: see above.
   useEffect(() => {
     const element = button.current;
     if (element === null || older !== 'idle') return;
-    const observer = new IntersectionObserver(([entry]) => entry?.isIntersecting && void controller.loadOlder(), {
+    // Several sightings may come at once; the last one is true now.
+    const observer = new IntersectionObserver((sightings) => sightings.at(-1)?.isIntersecting && void controller.loadOlder(), {
       root: element.closest('.scroller'),
       rootMargin: '300px 0px 0px 0px',
     });
     observer.observe(element);
     return () => observer.disconnect();
-  }, [controller, older]);
+  }, [controller, older, nextBefore]);
   if (range === undefined || range.nextBefore === null) return null;
   const text = { idle: t.actions.loadOlder, loading: t.actions.loadingOlder, failed: t.actions.olderFailed }[range.older];
   return (
@@ -46,10 +50,12 @@ function OlderMessages() {
   );
 }
 
-/** The name of the item's day when it is the first one of it. */
-function dayOf({ dates, todayMs }: { dates: Dates; todayMs: number }, above: TimelineItem | undefined, item: TimelineItem): string | null {
-  const sameDay = above !== undefined && dates.dayKey(above.at) === dates.dayKey(item.at);
-  return sameDay ? null : dates.dayLabel(item.at, todayMs);
+function useChunks(items: readonly TimelineItem[]): readonly Piece<TimelineItem>[] {
+  const known = useRef<readonly Piece<TimelineItem>[]>([]);
+  return useMemo(() => {
+    known.current = chunked(items, known.current);
+    return known.current;
+  }, [items]);
 }
 
 function Skeleton() {
@@ -72,7 +78,9 @@ interface ThreadProps {
 
 export function Thread({ items, ready, follow, reading }: ThreadProps) {
   const { dates } = usePage();
-  const days = { dates, todayMs: useToday(dates) };
+  const todayMs = useToday(dates);
+  const days = useMemo(() => ({ dates, todayMs }), [dates, todayMs]);
+  const chunks = useChunks(items);
   const { scroller, content, atEnd, toEnd } = follow;
   const lastQuestion = items.findLast((item) => item.kind === 'question');
   const sendingId = lastQuestion?.kind === 'question' && lastQuestion.status.kind === 'sending' ? lastQuestion.id : null;
@@ -88,8 +96,14 @@ export function Thread({ items, ready, follow, reading }: ThreadProps) {
           {!ready && items.length === 0 && <Skeleton />}
           {empty && <EmptyState />}
           {items.length > 0 && <OlderMessages />}
-          {items.map((item, index) => (
-            <Message key={item.id} item={item} day={dayOf(days, items[index - 1], item)} marked={item.id === reading.markId} />
+          {chunks.map((chunk, index) => (
+            <Chunk
+              key={chunk.key}
+              chunk={chunk}
+              above={chunks[index - 1]?.items.at(-1)}
+              days={days}
+              markId={chunk.items.some(({ id }) => id === reading.markId) ? reading.markId : null}
+            />
           ))}
         </div>
       </main>

@@ -20,10 +20,10 @@ function distanceToEndPx(scroller: HTMLElement): number {
   return scroller.scrollHeight - scroller.clientHeight - scroller.scrollTop;
 }
 
-/** The first message that is at least partly visible, and where it is. */
+/** The first message (or place of messages that are not drawn) that is at least partly visible, and where it is. */
 function findAnchor(scroller: HTMLElement, content: HTMLElement): Anchor | null {
   const edgePx = scroller.getBoundingClientRect().top;
-  for (const element of content.querySelectorAll('[data-message-id]')) {
+  for (const element of content.querySelectorAll('[data-message-id], .chunk:empty')) {
     const { top, bottom } = element.getBoundingClientRect();
     if (bottom > edgePx) return { element, topPx: top - edgePx };
   }
