@@ -44,6 +44,7 @@ export class ChatPage {
   readonly stop: Locator;
   /** What stands above the conversation: connection, demo model, warnings. */
   readonly notices: Locator;
+  readonly menu: Locator;
 
   private constructor(page: Page) {
     this.page = page;
@@ -51,6 +52,7 @@ export class ChatPage {
     this.send = page.getByRole('button', { name: 'Send', exact: true });
     this.stop = page.getByRole('button', { name: 'Stop', exact: true });
     this.notices = page.getByRole('region', { name: 'Notices' });
+    this.menu = page.getByRole('button', { name: 'Menu', exact: true });
   }
 
   /** Opens the page and waits for its conversation. */

@@ -51,6 +51,8 @@ export class FakeWebServer {
   down = false;
   /** Status with which every request but the page's own files is refused; null: none. */
   refuseWith: 401 | 403 | null = null;
+  /** Pages of entries are answered when it resolves. */
+  pagesAfter: Promise<void> = Promise.resolve();
   #nowMs = Date.now();
   readonly ledger = new WebLedger(() => new Date(this.#nowMs).toISOString());
   readonly #streams = new Set<ServerResponse>();
@@ -82,6 +84,12 @@ export class FakeWebServer {
 
   dropStreams(): void {
     for (const stream of this.#streams) stream.destroy();
+  }
+
+  /** Breaks every stream inside of an event, and inside of a character. */
+  tearStreams(): void {
+    const torn = Buffer.from('event: partial\ndata: {"text":"\u{1F525}').subarray(0, -2);
+    for (const stream of this.#streams) stream.write(torn, () => stream.destroy());
   }
 
   async close(): Promise<void> {
@@ -160,6 +168,7 @@ export class FakeWebServer {
     if (mentor === 'events') return this.#stream(response);
     if (mentor === 'questions') return this.#ask(JSON.parse(await body(request)), response);
     if (mentor.endsWith('/entries')) {
+      await this.pagesAfter;
       const before = Number(url.searchParams.get('before') ?? Number.POSITIVE_INFINITY);
       return reply(response, 200, this.ledger.page(before, Number(url.searchParams.get('limit') ?? 50)));
     }
