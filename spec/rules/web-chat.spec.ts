@@ -176,7 +176,7 @@ describe('the chat', () => {
   }
 
   it('reads what was loaded again after each snapshot, until it can be read, and no more than was loaded', async () => {
-    const ledger = talk(60);
+    const ledger = talk(100);
     const chat = openChat(ledger);
     chat.say('snapshot', ledger.snapshot());
     await chat.settled();
@@ -188,10 +188,10 @@ describe('the chat', () => {
     expect(chat.requests.pages).to.deep.equal([1, 2, 3].map(() => ({ before: null, limit: 100 })));
     expect(chat.lines()).to.deep.equal(ledger.lines().slice(-50));
     await chat.controller.loadOlder();
-    expect(chat.lines()).to.have.length(100);
+    expect(chat.lines()).to.have.length(150);
     chat.say('snapshot', ledger.snapshot());
     await chat.settled();
-    expect(chat.lines()).to.deep.equal(ledger.lines().slice(-100));
+    expect(chat.lines()).to.deep.equal(ledger.lines().slice(-150));
   });
 
   it('asks for a snapshot once when words are missing', async () => {

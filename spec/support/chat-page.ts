@@ -121,6 +121,20 @@ export class ChatPage {
     return this.page.locator('.message', { hasText: text }).count();
   }
 
+  /** The person turns to another window, or comes back to this one. */
+  async look(how: 'away' | 'here'): Promise<void> {
+    await this.page.evaluate((here) => {
+      document.hasFocus = () => here;
+      dispatchEvent(new Event(here ? 'focus' : 'blur'));
+    }, how === 'here');
+  }
+
+  /** Waits until the tab's title is this. */
+  async hasTitle(title: RegExp): Promise<void> {
+    await this.page.waitForFunction((source) => new RegExp(source).test(document.title), title.source).catch(() => undefined);
+    expect(await this.page.title()).to.match(title);
+  }
+
   /** Writes a picture of the page as it is; see spec/web/README.md. */
   async shoot(name: string): Promise<void> {
     await shoot(this.page, name);

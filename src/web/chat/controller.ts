@@ -4,7 +4,6 @@
  * Own questions go out one after the other, so that the ledger gets them in the order in which they were asked (rule R3).
  */
 
-import { LIMITS } from '../../contract/limits.ts';
 import { type Clock, pause } from '../../kernel/clock.ts';
 import { uuidv7 } from '../../kernel/ids.ts';
 import type { ApiFailure, ChatApi } from '../net/api.ts';
@@ -37,6 +36,9 @@ export interface ControllerPorts {
   storageKey: string;
   words: { failure(failure: ApiFailure): string; leftBeforeSent: string };
 }
+
+/** Entries of one older page: who scrolls up wants to read, not to wait. */
+const olderPageEntries = 100;
 
 export interface Connection {
   status: StreamStatus;
@@ -140,7 +142,7 @@ export class ChatController {
     const range = mainId === null ? undefined : ranges[mainId];
     if (mainId === null || sync !== null || range === undefined || range.nextBefore === null || range.older === 'loading') return;
     this.#dispatch({ type: 'older-asked', conversationId: mainId });
-    const result = await this.#ports.api.entries(mainId, { before: range.nextBefore, limit: LIMITS.pageDefaultEntries });
+    const result = await this.#ports.api.entries(mainId, { before: range.nextBefore, limit: olderPageEntries });
     if (result.ok) this.#dispatch({ type: 'older-read', conversationId: mainId, generation, page: result.value });
     else this.#dispatch({ type: 'older-failed', conversationId: mainId, generation });
   }

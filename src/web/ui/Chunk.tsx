@@ -8,6 +8,8 @@ import type { TimelineItem } from '../store/timeline.ts';
 import { type Days, dayOf } from './days.ts';
 import { Message } from './Message.tsx';
 
+/** How high a message is taken to be before it was ever drawn. */
+const guessedMessagePx = 110;
 /** How far beyond the edges a piece is still drawn. More than a person scrolls between two frames. */
 const nearPx = 2_000;
 
@@ -18,13 +20,15 @@ interface ChunkProps {
   days: Days;
   /** The message of this piece above which the mark of what is new stands; such a piece is always drawn. */
   markId: string | null;
+  /** It is at the end of the conversation, where a page opens. */
+  atEnd: boolean;
 }
 
 /** Whether the piece is near, and how high it was when it was last drawn, in pixels. */
-function useNearness() {
+function useNearness(atEnd: boolean, messages: number) {
   const box = useRef<HTMLDivElement>(null);
-  const [near, setNear] = useState(true);
-  const heightPx = useRef(0);
+  const [near, setNear] = useState(atEnd);
+  const heightPx = useRef(messages * guessedMessagePx);
   useEffect(() => {
     const place = box.current;
     if (place === null) return;
@@ -32,7 +36,7 @@ function useNearness() {
       (sightings) => {
         const sighting = sightings.at(-1);
         if (sighting === undefined) return;
-        if (!sighting.isIntersecting) heightPx.current = place.offsetHeight;
+        if (!sighting.isIntersecting && place.firstChild !== null) heightPx.current = place.offsetHeight;
         setNear(sighting.isIntersecting);
       },
       { root: place.closest('.scroller'), rootMargin: `${nearPx}px 0px ${nearPx}px 0px` },
@@ -43,8 +47,8 @@ function useNearness() {
   return { box, near, heightPx };
 }
 
-export const Chunk = memo(function Chunk({ chunk, above, days, markId }: ChunkProps) {
-  const { box, near, heightPx } = useNearness();
+export const Chunk = memo(function Chunk({ chunk, above, days, markId, atEnd }: ChunkProps) {
+  const { box, near, heightPx } = useNearness(atEnd, chunk.items.length);
   const drawn = near || markId !== null;
   return (
     <div ref={box} className="chunk" style={drawn ? undefined : { blockSize: heightPx.current }}>

@@ -78,7 +78,7 @@ export function Question({ item }: { item: QuestionItem }) {
   const pending = item.status.kind !== 'none' && item.status.kind !== 'stopped';
   return (
     <>
-      <div className={pending ? 'bubble pending' : 'bubble'} dir="auto">
+      <div className={`bubble${pending ? ' pending' : ''}${item.erased ? ' gone' : ''}`} dir="auto">
         {item.erased ? <em>{t.erased}</em> : item.text}
       </div>
       <div className="meta">

@@ -50,6 +50,9 @@ function OlderMessages() {
   );
 }
 
+/** As many pieces as a page needs to fill a window when it opens. */
+const piecesAtEnd = 3;
+
 function useChunks(items: readonly TimelineItem[]): readonly Piece<TimelineItem>[] {
   const known = useRef<readonly Piece<TimelineItem>[]>([]);
   return useMemo(() => {
@@ -102,6 +105,7 @@ export function Thread({ items, ready, follow, reading }: ThreadProps) {
               chunk={chunk}
               above={chunks[index - 1]?.items.at(-1)}
               days={days}
+              atEnd={index >= chunks.length - piecesAtEnd}
               markId={chunk.items.some(({ id }) => id === reading.markId) ? reading.markId : null}
             />
           ))}
