@@ -78,9 +78,16 @@ export function useFollow(): Follow {
       anchor = following.current ? null : findAnchor(box, inner);
     };
     const onScroll = () => {
+      if (sizesPx() !== lastSizesPx) {
+        // Something grew or shrank in the same frame, and `onResize` is about to run: it needs the anchor from before that, where the
+        // person has scrolled it to.
+        if (anchor !== null) anchor = { element: anchor.element, topPx: anchor.topPx - (box.scrollTop - lastTopPx) };
+        lastTopPx = box.scrollTop;
+        return;
+      }
       const near = distanceToEndPx(box) <= endSlackPx;
-      // Only a person leaves the end, and only upwards. When sizes changed too, the browser moved it, and `onResize` is about to run.
-      const upByHand = box.scrollTop < lastTopPx - 1 && sizesPx() === lastSizesPx;
+      // Only a person leaves the end, and only upwards.
+      const upByHand = box.scrollTop < lastTopPx - 1;
       if (upByHand) following.current = distanceToEndPx(box) <= 1;
       else if (near) following.current = true;
       setAtEnd(near || following.current);
