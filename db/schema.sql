@@ -197,6 +197,7 @@ CREATE TABLE public.mentor_turn (
     started_at timestamp with time zone,
     ended_at timestamp with time zone,
     model_calls integer DEFAULT 0 NOT NULL,
+    tools_loads_epoch integer DEFAULT 0 NOT NULL,
     CONSTRAINT mentor_turn_attempts CHECK (((attempt >= 0) AND (attempt <= 2))),
     CONSTRAINT mentor_turn_ended CHECK (((status = ANY (ARRAY['QUEUED'::text, 'RUNNING'::text])) = (ended_at IS NULL))),
     CONSTRAINT mentor_turn_error CHECK (((status = 'FAILED'::text) = ((error_code IS NOT NULL) AND (error_text IS NOT NULL)))),
@@ -472,6 +473,33 @@ CREATE TABLE public.mentor_path (
     CONSTRAINT mentor_path_system_hash_check CHECK ((octet_length(system_hash) = 8))
 );
 
+-- TABLE repository
+
+CREATE TABLE public.repository (
+    id uuid NOT NULL,
+    workspace_id uuid NOT NULL,
+    name text NOT NULL,
+    clone_url text NOT NULL,
+    chosen_branch text,
+    remote_branch text,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    seen_at timestamp with time zone,
+    CONSTRAINT repository_chosen_branch_check CHECK (((char_length(chosen_branch) >= 1) AND (char_length(chosen_branch) <= 200))),
+    CONSTRAINT repository_clone_url_check CHECK (((char_length(clone_url) >= 1) AND (char_length(clone_url) <= 2000))),
+    CONSTRAINT repository_name_check CHECK ((name ~ '^[a-z0-9][a-z0-9._-]{0,62}$'::text)),
+    CONSTRAINT repository_remote_branch_check CHECK (((char_length(remote_branch) >= 1) AND (char_length(remote_branch) <= 200)))
+);
+
+-- TABLE repository_request
+
+CREATE TABLE public.repository_request (
+    repository_id uuid NOT NULL,
+    number integer NOT NULL,
+    ref text NOT NULL,
+    CONSTRAINT repository_request_number_check CHECK ((number > 0)),
+    CONSTRAINT repository_request_ref_check CHECK (((char_length(ref) >= 1) AND (char_length(ref) <= 200)))
+);
+
 -- TABLE sandbox
 
 CREATE TABLE public.sandbox (
@@ -506,6 +534,19 @@ CREATE TABLE public.sandbox_host (
     CONSTRAINT sandbox_host_sandboxes_max_check CHECK ((sandboxes_max >= 0))
 );
 
+-- TABLE sign_in_attempt
+
+CREATE TABLE public.sign_in_attempt (
+    state_hash bytea NOT NULL,
+    browser_hash bytea NOT NULL,
+    return_path text NOT NULL,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    ends_at timestamp with time zone NOT NULL,
+    CONSTRAINT sign_in_attempt_browser_hash_check CHECK ((octet_length(browser_hash) = 32)),
+    CONSTRAINT sign_in_attempt_return_path_check CHECK (((return_path ~ '^/([^/\\]|$)'::text) AND (char_length(return_path) <= 2000))),
+    CONSTRAINT sign_in_attempt_state_hash_check CHECK ((octet_length(state_hash) = 32))
+);
+
 -- TABLE waiting_pull
 
 CREATE UNLOGGED TABLE public.waiting_pull (
@@ -516,6 +557,19 @@ CREATE UNLOGGED TABLE public.waiting_pull (
     CONSTRAINT waiting_pull_pairs CHECK ((cardinality(turn_ids) = cardinality(sandbox_ids)))
 )
 WITH (fillfactor='50');
+
+-- TABLE web_session
+
+CREATE TABLE public.web_session (
+    id_hash bytea NOT NULL,
+    account_id uuid NOT NULL,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    last_seen_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    ends_at timestamp with time zone NOT NULL,
+    last_moment_at timestamp with time zone NOT NULL,
+    CONSTRAINT web_session_bounded CHECK ((ends_at <= last_moment_at)),
+    CONSTRAINT web_session_id_hash_check CHECK ((octet_length(id_hash) = 32))
+);
 
 -- TABLE workspace
 
@@ -731,6 +785,11 @@ ALTER TABLE ONLY public.turn_slot
 ALTER TABLE ONLY public.waiting_pull
     ADD CONSTRAINT waiting_pull_pkey PRIMARY KEY (host_id);
 
+-- CONSTRAINT web_session web_session_pkey
+
+ALTER TABLE ONLY public.web_session
+    ADD CONSTRAINT web_session_pkey PRIMARY KEY (id_hash);
+
 -- CONSTRAINT workspace_member workspace_member_pkey
 
 ALTER TABLE ONLY public.workspace_member
@@ -809,6 +868,22 @@ CREATE INDEX ix_sandbox_host ON public.sandbox USING btree (host_id) WHERE (stat
 -- INDEX ix_sandbox_start_failed
 
 CREATE INDEX ix_sandbox_start_failed ON public.sandbox USING btree (conversation_id, created_at) WHERE start_failed;
+
+-- INDEX ix_sign_in_attempt_browser
+
+CREATE INDEX ix_sign_in_attempt_browser ON public.sign_in_attempt USING btree (browser_hash);
+
+-- INDEX ix_sign_in_attempt_created
+
+CREATE INDEX ix_sign_in_attempt_created ON public.sign_in_attempt USING btree (created_at);
+
+-- INDEX ix_web_session_account
+
+CREATE INDEX ix_web_session_account ON public.web_session USING btree (account_id, last_seen_at);
+
+-- INDEX ix_web_session_ends
+
+CREATE INDEX ix_web_session_ends ON public.web_session USING btree (ends_at);
 
 -- INDEX ux_agent_run_leased
 

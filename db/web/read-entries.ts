@@ -16,7 +16,7 @@ export interface OwnedEntry extends MemberKey {
 
 const KIND = { QUESTION: 'question', ANSWER: 'answer', DIGEST: 'digest' } as const;
 
-const entryRow = z.object({
+export const entryRow = z.object({
   id: z.string(),
   conversation_id: z.string(),
   seq: z.number(),
@@ -32,10 +32,10 @@ const ownedEntryRow = entryRow.extend({ workspace_id: z.string(), account_id: z.
 /** The conversation exists and has no entry on the page: one row without an entry. */
 const pageRow = entryRow.or(z.object({ id: z.null() }));
 
-const columns = sql.fragment`e.id, e.conversation_id, e.seq, e.turn_id, e.kind, e.surface, e.text, e.created_at, e.erased_at, e.vote`;
-const shown = sql.fragment`(e.kind in ('QUESTION', 'DIGEST') or (e.kind = 'ANSWER' and (e.text is not null or e.erased_at is not null)))`;
+export const entryColumns = sql.fragment`e.id, e.conversation_id, e.seq, e.turn_id, e.kind, e.surface, e.text, e.created_at, e.erased_at, e.vote`;
+export const shownEntry = sql.fragment`(e.kind in ('QUESTION', 'DIGEST') or (e.kind = 'ANSWER' and (e.text is not null or e.erased_at is not null)))`;
 
-function toEntry(row: z.infer<typeof entryRow>): Entry {
+export function toEntry(row: z.infer<typeof entryRow>): Entry {
   const text = row.text ?? '';
   return {
     id: row.id,
@@ -56,9 +56,9 @@ function toEntry(row: z.infer<typeof entryRow>): Entry {
 export async function readOwnedEntries(db: Executor, ids: readonly string[]): Promise<readonly OwnedEntry[]> {
   if (ids.length === 0) return [];
   const rows = await db.any(sql.prepared('web_read_entries', ownedEntryRow)`
-    select ${columns}, c.workspace_id, c.account_id
+    select ${entryColumns}, c.workspace_id, c.account_id
     from mentor_entry e join mentor_conversation c on c.id = e.conversation_id
-    where e.id = any(${sql.array(ids, 'uuid')}) and ${shown}
+    where e.id = any(${sql.array(ids, 'uuid')}) and ${shownEntry}
     order by e.conversation_id, e.seq`);
   return rows.map((row) => ({
     workspaceId: row.workspace_id as WorkspaceId,
@@ -89,8 +89,8 @@ export interface PageRequest {
 export async function readPage(db: Executor, member: MemberKey, page: PageRequest): Promise<EntryPage | null> {
   const rows = await db.any(sql.prepared('web_read_page', pageRow)`
     select e.* from mentor_conversation c left join lateral (
-      select ${columns} from mentor_entry e
-      where e.conversation_id = c.id and e.seq < ${page.before ?? Number.MAX_SAFE_INTEGER}::bigint and ${shown}
+      select ${entryColumns} from mentor_entry e
+      where e.conversation_id = c.id and e.seq < ${page.before ?? Number.MAX_SAFE_INTEGER}::bigint and ${shownEntry}
       order by e.seq desc limit ${page.limit + 1}::int
     ) e on true
     where c.id = ${page.conversationId} and c.workspace_id = ${member.workspaceId} and c.account_id = ${member.accountId}

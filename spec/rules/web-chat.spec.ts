@@ -4,9 +4,9 @@
 import { expect } from 'chai';
 import type { EntryPage, PostQuestionRequest, QuestionResponse } from '../../src/contract/web.ts';
 import { ChatController } from '../../src/web/chat/controller.ts';
-import type { KeyValueStorage } from '../../src/web/chat/outbox-storage.ts';
 import type { ApiFailure, ApiResult, ChatApi } from '../../src/web/net/api.ts';
 import type { StreamHandlers } from '../../src/web/net/event-stream.ts';
+import type { KeyValueStorage } from '../../src/web/settings.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { linesOf } from '../support/page-client.ts';
 import { WebLedger } from '../support/page-ledger.ts';
@@ -21,6 +21,7 @@ const failed = (failure: ApiFailure): { ok: false; failure: ApiFailure } => ({ o
 /** The server's side of the requests. What fails next, and which requests came, is in plain sight. */
 class Requests implements ChatApi {
   readonly asked: PostQuestionRequest[] = [];
+  readonly marks: string[] = [];
   readonly pages: { before: number | null; limit: number }[] = [];
   /** Taken from the front, one for each request; empty: the request succeeds. */
   readonly failures: ApiFailure[] = [];
@@ -55,6 +56,11 @@ class Requests implements ChatApi {
   }
 
   async stop() {
+    return failed(unreachable);
+  }
+
+  async read(lastReadAt: string) {
+    this.marks.push(lastReadAt);
     return failed(unreachable);
   }
 }
@@ -170,7 +176,7 @@ describe('the chat', () => {
   }
 
   it('reads what was loaded again after each snapshot, until it can be read, and no more than was loaded', async () => {
-    const ledger = talk(60);
+    const ledger = talk(100);
     const chat = openChat(ledger);
     chat.say('snapshot', ledger.snapshot());
     await chat.settled();
@@ -182,10 +188,10 @@ describe('the chat', () => {
     expect(chat.requests.pages).to.deep.equal([1, 2, 3].map(() => ({ before: null, limit: 100 })));
     expect(chat.lines()).to.deep.equal(ledger.lines().slice(-50));
     await chat.controller.loadOlder();
-    expect(chat.lines()).to.have.length(100);
+    expect(chat.lines()).to.have.length(150);
     chat.say('snapshot', ledger.snapshot());
     await chat.settled();
-    expect(chat.lines()).to.deep.equal(ledger.lines().slice(-100));
+    expect(chat.lines()).to.deep.equal(ledger.lines().slice(-150));
   });
 
   it('asks for a snapshot once when words are missing', async () => {
@@ -214,5 +220,32 @@ describe('the chat', () => {
     expect(chat.controller.connection.get().outdated).to.equal(false);
     chat.say('snapshot', { conversations: 'many' });
     expect(chat.controller.connection.get().outdated).to.equal(true);
+  });
+});
+
+describe('the read marker of the chat', () => {
+  it('goes to the server once for each step forward, shows at once, and is what the server says after a reconnection', async () => {
+    const ledger = talk(2);
+    const chat = openChat(ledger);
+    chat.say('snapshot', ledger.snapshot());
+    await chat.settled();
+    const marker = () => chat.controller.chat.get().conversations[ledger.conversationId]?.lastReadAt;
+    const [early, late] = ['2026-10-08T07:12:03.120Z', '2026-10-08T07:13:00.000Z'];
+    for (const upTo of [early, early, late, early]) await chat.controller.markRead(upTo);
+    expect(chat.requests.marks).to.deep.equal([early, late]);
+    expect(marker()).to.equal(late);
+    chat.say('snapshot', ledger.snapshot());
+    await chat.settled();
+    expect(marker(), 'no mark arrived').to.equal(null);
+    await chat.controller.markRead(late);
+    expect(chat.requests.marks).to.deep.equal([early, late, late]);
+  });
+
+  it('is not moved before the first question', async () => {
+    const chat = openChat(new WebLedger());
+    chat.say('snapshot', { conversations: [], partials: [] });
+    await chat.settled();
+    await chat.controller.markRead('2026-10-08T07:12:03.120Z');
+    expect(chat.requests.marks).to.deep.equal([]);
   });
 });

@@ -53,10 +53,15 @@ export class Browsing {
 
   /** A page at this URL, in a context of its own when none is given. */
   async open(url: string, { context, ...options }: BrowserContextOptions & { context?: BrowserContext } = {}): Promise<Page> {
-    this.#origins.add(new URL(url).origin);
     const page = await (context ?? (await this.context(options))).newPage();
-    await page.goto(url);
+    await this.goto(page, url);
     return page;
+  }
+
+  /** A page that was prepared goes to this URL. */
+  async goto(page: Page, url: string): Promise<void> {
+    this.#origins.add(new URL(url).origin);
+    await page.goto(url);
   }
 
   /** From now on such a trouble is none. Say it before it can happen. */

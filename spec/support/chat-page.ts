@@ -44,6 +44,7 @@ export class ChatPage {
   readonly stop: Locator;
   /** What stands above the conversation: connection, demo model, warnings. */
   readonly notices: Locator;
+  readonly menu: Locator;
 
   private constructor(page: Page) {
     this.page = page;
@@ -51,6 +52,7 @@ export class ChatPage {
     this.send = page.getByRole('button', { name: 'Send', exact: true });
     this.stop = page.getByRole('button', { name: 'Stop', exact: true });
     this.notices = page.getByRole('region', { name: 'Notices' });
+    this.menu = page.getByRole('button', { name: 'Menu', exact: true });
   }
 
   /** Opens the page and waits for its conversation. */
@@ -117,6 +119,20 @@ export class ChatPage {
   /** How many messages say this, question or answer. */
   async count(text: string): Promise<number> {
     return this.page.locator('.message', { hasText: text }).count();
+  }
+
+  /** The person turns to another window, or comes back to this one. */
+  async look(how: 'away' | 'here'): Promise<void> {
+    await this.page.evaluate((here) => {
+      document.hasFocus = () => here;
+      dispatchEvent(new Event(here ? 'focus' : 'blur'));
+    }, how === 'here');
+  }
+
+  /** Waits until the tab's title is this. */
+  async hasTitle(title: RegExp): Promise<void> {
+    await this.page.waitForFunction((source) => new RegExp(source).test(document.title), title.source).catch(() => undefined);
+    expect(await this.page.title()).to.match(title);
   }
 
   /** Writes a picture of the page as it is; see spec/web/README.md. */

@@ -7,15 +7,18 @@ import { readFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { extname, join } from 'node:path';
+import { failureTexts } from '../../actors/failure-texts.ts';
 import type { Session, Turn } from '../../src/contract/web.ts';
 import { systemClock, type Timer } from '../../src/kernel/clock.ts';
 import { uuidv7 } from '../../src/kernel/ids.ts';
 import { showcase } from './fake-web-answers.ts';
-import { WebLedger } from './page-ledger.ts';
+import { type LedgerEvent, WebLedger } from './page-ledger.ts';
 
 export interface FakeOptions {
   /** Answered questions that are there at the start, one each nine hours. */
   history?: number;
+  /** How many of their answers are new. */
+  unread?: number;
   session?: Partial<Session>;
 }
 
@@ -28,6 +31,10 @@ const historyStepMs = 9 * 3_600_000;
 
 /** What is in a question -> what happens to it. Anything else is answered with a piece of everything. */
 const scripts = ['#fail', '#hold', '#retry', '#gap', '#short'] as const;
+const REFUSED = {
+  401: { status: 401, code: 'UNAUTHENTICATED', detail: 'You are not signed in. Sign in and load the page again.', retry: 'never' },
+  403: { status: 403, code: 'FORBIDDEN', detail: 'This account belongs to no workspace. Ask for an invitation.', retry: 'never' },
+} as const;
 const refusals = [
   { word: '#busy', status: 503, code: 'BUSY', detail: 'Hephaestus is busy right now. Try again in a moment.' },
   {
@@ -42,6 +49,10 @@ export class FakeWebServer {
   readonly session: Session;
   /** While true every request is answered with 502, as a proxy does when the server is away. */
   down = false;
+  /** Status with which every request but the page's own files is refused; null: none. */
+  refuseWith: 401 | 403 | null = null;
+  /** Pages of entries are answered when it resolves. */
+  pagesAfter: Promise<void> = Promise.resolve();
   #nowMs = Date.now();
   readonly ledger = new WebLedger(() => new Date(this.#nowMs).toISOString());
   readonly #streams = new Set<ServerResponse>();
@@ -49,7 +60,7 @@ export class FakeWebServer {
   #told = 0;
   #loop: Timer | null = null;
 
-  constructor({ history = 0, session = {} }: FakeOptions = {}) {
+  constructor({ history = 0, unread = 0, session = {} }: FakeOptions = {}) {
     const limits = { questionMaxChars: 32_000, maxFollowUps: 10 };
     const account = { id: uuidv7(), displayName: 'Ada', timeZone: 'Europe/Berlin' };
     const workspace = { id: uuidv7(), slug: 'home', name: 'Home' };
@@ -65,6 +76,8 @@ export class FakeWebServer {
       ...session,
     };
     for (let ago = history; ago > 0; ago--) this.#remember(ago);
+    const read = this.ledger.entries.filter((entry) => entry.kind === 'answer').at(-1 - unread);
+    if (read !== undefined) this.ledger.read(read.createdAt);
     this.#told = this.ledger.log.length;
   }
 
@@ -81,6 +94,12 @@ export class FakeWebServer {
 
   dropStreams(): void {
     for (const stream of this.#streams) stream.destroy();
+  }
+
+  /** Breaks every stream inside of an event, and inside of a character. */
+  tearStreams(): void {
+    const torn = Buffer.from('event: partial\ndata: {"text":"\u{1F525}').subarray(0, -2);
+    for (const stream of this.#streams) stream.write(torn, () => stream.destroy());
   }
 
   async close(): Promise<void> {
@@ -109,7 +128,7 @@ export class FakeWebServer {
     for (; this.#told < this.ledger.log.length; this.#told++) {
       const event = this.ledger.log[this.#told];
       if (event === undefined) return;
-      const data = event.type === 'turn' ? event.turn : event.type === 'entry' ? event.entry : event.partial;
+      const data = dataOf(event);
       for (const stream of this.#streams) stream.write(`event: ${event.type}\ndata: ${JSON.stringify(data)}\n\n`);
     }
   }
@@ -141,7 +160,7 @@ export class FakeWebServer {
       // One report that never reaches the viewers.
       if (script === '#gap' && tick === 25) this.#told = this.ledger.log.length;
       this.#tell();
-      if (script === '#fail' && tick === 24) return done(() => this.ledger.end('FAILED', []));
+      if (script === '#fail' && tick === 24) return done(() => this.ledger.end('FAILED', [], failureOf(question)));
       if (script === '#retry' && tick === 30 && turn.attempt === 1) return done(() => this.ledger.requeue('lost'));
       const finished = (tick - 14) * 4 > words.length && script !== '#hold';
       if (finished) done(() => this.ledger.end('DONE', [words.join('')]));
@@ -152,13 +171,21 @@ export class FakeWebServer {
     const url = new URL(request.url ?? '/', 'http://fake');
     const mentor = url.pathname.match(/^\/workspaces\/[^/]+\/mentor\/(.*)$/)?.[1];
     if (this.down) return reply(response, 502, 'away');
+    const isWire = url.pathname === '/session' || mentor !== undefined;
+    if (this.refuseWith !== null && isWire) return problem(response, REFUSED[this.refuseWith]);
     if (url.pathname === '/session') return reply(response, 200, this.session);
     if (mentor === undefined) return serveFile(url.pathname, response);
     if (mentor === 'events') return this.#stream(response);
     if (mentor === 'questions') return this.#ask(JSON.parse(await body(request)), response);
     if (mentor.endsWith('/entries')) {
+      await this.pagesAfter;
       const before = Number(url.searchParams.get('before') ?? Number.POSITIVE_INFINITY);
       return reply(response, 200, this.ledger.page(before, Number(url.searchParams.get('limit') ?? 50)));
+    }
+    if (mentor === 'conversation/read') {
+      this.ledger.read((JSON.parse(await body(request)) as { lastReadAt: string }).lastReadAt);
+      this.#tell();
+      return reply(response, 200, this.ledger.snapshot().conversations[0]);
     }
     const turn = this.#turn(mentor.match(/^turns\/([^/]+)/)?.[1]);
     if (turn === undefined) return problem(response, { status: 404, code: 'TURN_NOT_FOUND', detail: 'There is no such turn.' });
@@ -191,6 +218,26 @@ export class FakeWebServer {
   }
 }
 
+/** `#fail BUDGET` fails as a spent budget does; without a code it is a fault of the reply. */
+function failureOf(question: string): { code: string; text: string } {
+  const { refusals, ...failures } = failureTexts('Hephaestus');
+  const all = [...Object.values(failures), ...Object.entries(refusals).map(([code, text]) => ({ code, text }))];
+  return all.find(({ code }) => question.includes(`#fail ${code}`)) ?? failures.error;
+}
+
+function dataOf(event: LedgerEvent): object {
+  switch (event.type) {
+    case 'turn':
+      return event.turn;
+    case 'entry':
+      return event.entry;
+    case 'partial':
+      return event.partial;
+    case 'read':
+      return { conversationId: event.conversationId, lastReadAt: event.lastReadAt };
+  }
+}
+
 async function serveFile(path: string, response: ServerResponse): Promise<void> {
   const name = path === '/' ? '/index.html' : path;
   const content = await readFile(join(dist, name)).catch(() => null);
@@ -205,8 +252,15 @@ function reply(response: ServerResponse, status: number, value: unknown): void {
   response.end(JSON.stringify(value));
 }
 
-function problem(response: ServerResponse, { status, code, detail }: { status: number; code: string; detail: string }): void {
-  reply(response, status, { type: `urn:heph:${code}`, title: code, status, code, detail, retry: 'later' });
+interface Refusal {
+  status: number;
+  code: string;
+  detail: string;
+  retry?: string;
+}
+
+function problem(response: ServerResponse, { status, code, detail, retry = 'later' }: Refusal): void {
+  reply(response, status, { type: `urn:heph:${code}`, title: code, status, code, detail, retry });
 }
 
 async function body(request: IncomingMessage): Promise<string> {

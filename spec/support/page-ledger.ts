@@ -6,8 +6,13 @@ import type { Partial, Snapshot } from '../../src/contract/events.ts';
 import type { Entry, EntryPage, Turn } from '../../src/contract/web.ts';
 import { uuidv7 } from '../../src/kernel/ids.ts';
 
-export type LedgerEvent = { type: 'turn'; turn: Turn } | { type: 'entry'; entry: Entry } | { type: 'partial'; partial: Partial };
+export type LedgerEvent =
+  | { type: 'turn'; turn: Turn }
+  | { type: 'entry'; entry: Entry }
+  | { type: 'partial'; partial: Partial }
+  | { type: 'read'; conversationId: string; lastReadAt: string };
 
+const FAULT = { code: 'ERROR', text: 'Hephaestus could not finish this reply. Try again.' };
 const specTime = '2026-10-08T07:12:03.120Z';
 
 export class WebLedger {
@@ -16,6 +21,7 @@ export class WebLedger {
   readonly entries: Entry[] = [];
   /** Everything that the stream was told, oldest first. */
   readonly log: LedgerEvent[] = [];
+  lastReadAt: string | null = null;
   readonly #partials = new Map<string, Partial>();
   readonly #epochs = new Map<string, number>();
   readonly #now: () => string;
@@ -84,11 +90,11 @@ export class WebLedger {
   }
 
   /** The running turn ends: all its answers, or none when it failed (rule R7). */
-  end(status: 'DONE' | 'FAILED', answers: readonly string[]): void {
+  end(status: 'DONE' | 'FAILED', answers: readonly string[], why: Turn['error'] = FAULT): void {
     const turn = this.running;
     if (turn === undefined) return;
     this.#partials.delete(turn.id);
-    const error = status === 'FAILED' ? { code: 'ERROR', text: 'Hephaestus could not finish this reply. Try again.' } : null;
+    const error = status === 'FAILED' ? why : null;
     Object.assign(turn, { status, endedAt: this.#now(), error });
     this.#tell(turn);
     if (status === 'DONE') for (const text of answers) this.#append(turn, 'answer', text);
@@ -109,6 +115,13 @@ export class WebLedger {
     this.#grace = null;
   }
 
+  /** The read marker moves forward only. */
+  read(lastReadAt: string): void {
+    if (this.lastReadAt !== null && lastReadAt <= this.lastReadAt) return;
+    this.lastReadAt = lastReadAt;
+    this.log.push({ type: 'read', conversationId: this.conversationId, lastReadAt });
+  }
+
   erase(entry: Entry): void {
     Object.assign(entry, { text: '', parts: [], erasedAt: this.#now() });
     this.log.push({ type: 'entry', entry: structuredClone(entry) });
@@ -118,7 +131,15 @@ export class WebLedger {
     const latest = this.turns.findLast((turn) => turn.endedAt !== null);
     const turns = this.turns.filter((turn) => turn.endedAt === null || turn === latest);
     const ids = { id: this.conversationId, parentConversationId: null, parentEntryId: null };
-    const conversation = { ...ids, latestSeq: this.entries.length, lastAnswerAt: null, lastReadAt: null, createdAt: this.#now(), turns };
+    const lastAnswerAt = this.entries.findLast((entry) => entry.kind === 'answer')?.createdAt ?? null;
+    const conversation = {
+      ...ids,
+      latestSeq: this.entries.length,
+      lastAnswerAt,
+      lastReadAt: this.lastReadAt,
+      createdAt: this.#now(),
+      turns,
+    };
     return structuredClone({ conversations: this.entries.length === 0 ? [] : [conversation], partials: [...this.#partials.values()] });
   }
 

@@ -6,10 +6,8 @@ import { useBrowser } from '../support/browser.ts';
 import { ChatPage } from '../support/chat-page.ts';
 import { scripted, useChatServer } from '../support/chat-server.ts';
 import { hold } from '../support/model-server.ts';
-import { graveFindings, sticksOut } from '../support/page-checks.ts';
-
-const DESK = { width: 1_120, height: 780 };
-const PHONE = { width: 360, height: 740 };
+import { sticksOut } from '../support/page-checks.ts';
+import { DESK, looksRight, PHONE } from '../support/page-looks.ts';
 
 const RICH = `## What I found
 
@@ -44,30 +42,13 @@ describe('what the page looks like', function () {
   describe('with a provider', () => {
     const chat = useChatServer();
 
-    /** Both themes: nothing grave for axe, nothing beside the column, a picture of each for people. */
-    async function looksRight(chatPage: ChatPage, state: string): Promise<void> {
-      const { page } = chatPage;
-      for (const colorScheme of ['light', 'dark'] as const) {
-        await page.emulateMedia({ colorScheme });
-        expect(await graveFindings(page), `${state}, ${colorScheme}`).to.deep.equal([]);
-        for (const [name, size] of [
-          ['360', PHONE],
-          ['wide', DESK],
-        ] as const) {
-          await page.setViewportSize(size);
-          expect(await sticksOut(page), `${state}, ${name}`).to.deep.equal([]);
-          await chatPage.shoot(`${state}-${colorScheme}-${name}`);
-        }
-      }
-    }
-
     it(
       'when it is empty: it says what to do, and has no label of the demo',
       inBrowser(async (browsing) => {
         const page = await ChatPage.open(browsing, chat.url, { viewport: DESK });
         await page.page.getByRole('heading', { name: 'Ask Hephaestus' }).waitFor();
         expect(await page.notices.getByText('Demo model').count()).to.equal(0);
-        await looksRight(page, 'empty');
+        await looksRight(page.page, 'empty');
       }),
     );
 
@@ -81,17 +62,17 @@ describe('what the page looks like', function () {
         const page = await ChatPage.open(browsing, chat.url, { viewport: DESK });
         await page.ask('What did you find?');
         await page.page.getByText('A slow hammer').waitFor();
-        await looksRight(page, 'answering');
+        await looksRight(page.page, 'answering');
         await page.ask('And what does it cost?');
         await page.question('And what does it cost?').getByText('Queued · next').waitFor();
-        await looksRight(page, 'queued');
+        await looksRight(page.page, 'queued');
         pause.release();
         const answer = await page.answerTo('What did you find?');
         await answer.locator('.hljs-keyword').first().waitFor();
         await answer.locator('math').waitFor();
         await page.answerTo('And what does it cost?');
         await page.stop.waitFor({ state: 'detached' });
-        await looksRight(page, 'answered');
+        await looksRight(page.page, 'answered');
       }),
     );
 
@@ -112,7 +93,7 @@ describe('what the page looks like', function () {
         await page.shows(['question: Stop here?', 'stopped: It begins with']);
         await page.ask('Will it fail?');
         await page.page.getByRole('button', { name: 'Try again' }).waitFor();
-        await looksRight(page, 'failed');
+        await looksRight(page.page, 'failed');
       }),
     );
 
@@ -126,7 +107,7 @@ describe('what the page looks like', function () {
         await page.ask('Is anybody there?');
         await page.question('Is anybody there?').getByText('Not sent').waitFor();
         await page.notices.getByText('You are offline.').waitFor();
-        await looksRight(page, 'offline');
+        await looksRight(page.page, 'offline');
       }),
     );
 
@@ -139,16 +120,17 @@ describe('what the page looks like', function () {
         await page.page.emulateMedia({ colorScheme: 'dark' });
         const dark = await colours();
         expect(dark, 'as the system').to.not.equal(light);
-        const button = (choice: string) => page.page.getByRole('button', { name: `Colours: ${choice}` });
-        await button('As the system').click();
-        await button('Light').waitFor();
+        const choose = async (choice: string) => {
+          await page.menu.click();
+          await page.page.getByRole('radio', { name: choice, exact: true }).check();
+          await page.page.keyboard.press('Escape');
+        };
+        await choose('Light');
         expect(await colours()).to.equal(light);
         await page.page.emulateMedia({ colorScheme: 'light' });
-        await button('Light').click();
-        await button('Dark').waitFor();
+        await choose('Dark');
         expect(await colours()).to.equal(dark);
         await page.reload();
-        await button('Dark').waitFor();
         expect(await colours()).to.equal(dark);
       }),
     );

@@ -93,6 +93,21 @@ export const entryPageSchema = z.object({
 });
 export type EntryPage = z.infer<typeof entryPageSchema>;
 
+export const exportFormatSchema = z.enum(['json', 'markdown']);
+export type ExportFormat = z.infer<typeof exportFormatSchema>;
+
+/** `GET export?format=json`: a whole conversation, each question followed by its answers. */
+export const exportSchema = z.object({
+  assistantName: z.string(),
+  workspace: z.string(),
+  account: z.object({ displayName: z.string(), timeZone: z.string() }),
+  conversation: z.object({ id: idSchema, createdAt: timeSchema }),
+  exportedAt: timeSchema,
+  /** `turn` is how the turn of an entry ended; null for an entry without one. */
+  entries: z.array(entrySchema.extend({ turn: z.object({ status: turnStatusSchema, error: turnErrorSchema.nullable() }).nullable() })),
+});
+export type Export = z.infer<typeof exportSchema>;
+
 export const conversationSchema = z.object({
   id: idSchema,
   parentConversationId: idSchema.nullable(),

@@ -12,6 +12,8 @@ import {
   conversationSchema,
   entryPageSchema,
   entrySchema,
+  exportFormatSchema,
+  exportSchema,
   partSchema,
   patchTurnStatusRequestSchema,
   postQuestionRequestSchema,
@@ -38,6 +40,7 @@ const COMPONENTS: Readonly<Record<string, z.ZodType>> = {
   QuestionResponse: questionResponseSchema,
   Conversation: conversationSchema,
   EntryPage: entryPageSchema,
+  Export: exportSchema,
   Entry: entrySchema,
   Part: partSchema,
   Turn: turnSchema,
@@ -61,7 +64,13 @@ interface Operation {
   readonly body?: z.ZodType;
   readonly query?: z.ZodObject;
   readonly status: 200 | 201 | 202 | 303;
-  readonly answer: { readonly description: string; readonly schema: z.ZodType; readonly mediaType?: string };
+  readonly answer: {
+    readonly description: string;
+    readonly schema: z.ZodType;
+    readonly mediaType?: string;
+    /** Other media types that it may have. */
+    readonly also?: Readonly<Record<string, z.ZodType>>;
+  };
   /** Codes beside those that every operation has. */
   readonly faults: readonly FaultCode[];
 }
@@ -104,6 +113,11 @@ const searchQuery = z.object({
     .max(LIMITS.searchHitsMax)
     .optional()
     .meta({ description: `Default ${LIMITS.searchHitsMax}.` }),
+});
+
+const exportQuery = z.object({
+  format: exportFormatSchema,
+  conversationId: idSchema.optional().meta({ description: 'Default: the main conversation.' }),
 });
 
 const eventText = Object.keys(STREAM_EVENTS).join(', ');
@@ -245,6 +259,17 @@ const OPERATIONS: readonly Operation[] = [
     faults: ['BAD_REQUEST', 'CONVERSATION_NOT_FOUND'],
   },
   {
+    ...{ method: 'get', path: `${MENTOR}/export`, operationId: 'getExport', status: 200 },
+    summary: 'A whole conversation as a file, each question followed by its answers. Times in Markdown are in the zone of the account.',
+    query: exportQuery,
+    answer: {
+      description: 'The conversation up to now. It is streamed: an answer that breaks off is not complete.',
+      schema: exportSchema,
+      also: { 'text/markdown': z.string() },
+    },
+    faults: ['BAD_REQUEST', 'CONVERSATION_NOT_FOUND'],
+  },
+  {
     ...{ method: 'get', path: `${MENTOR}/events`, operationId: 'getEvents', status: 200 },
     summary: `Server-sent events (${eventText}). Each connection begins with a snapshot; there is no replay: after a gap, connect again.`,
     answer: {
@@ -283,7 +308,7 @@ function describe(operation: Operation): Parameters<OpenAPIRegistry['registerPat
   const { method, path, operationId, summary, body, query, answer } = operation;
   const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name);
   const params = z.object(Object.fromEntries(names.map((name) => [name, name === 'slug' ? z.string() : idSchema])));
-  const ok = { description: answer.description, content: { [answer.mediaType ?? 'application/json']: { schema: answer.schema } } };
+  const ok = { description: answer.description, content: contentOf(answer) };
   return {
     ...{ method, path, operationId, summary },
     request: {
@@ -293,6 +318,10 @@ function describe(operation: Operation): Parameters<OpenAPIRegistry['registerPat
     },
     responses: { [operation.status]: ok, ...problemResponses(path, operation.faults) },
   };
+}
+
+function contentOf({ mediaType = 'application/json', schema, also = {} }: Operation['answer']): Record<string, { schema: z.ZodType }> {
+  return Object.fromEntries(Object.entries({ [mediaType]: schema, ...also }).map(([type, of]) => [type, { schema: of }]));
 }
 
 /** One response per status, which names the codes that it may carry. */

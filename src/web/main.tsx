@@ -10,13 +10,14 @@ import './styles/thread.css';
 import './styles/message.css';
 import './styles/composer.css';
 import './styles/markdown.css';
+import './styles/overlays.css';
 import { t } from './strings.ts';
 import { App } from './ui/App.tsx';
 import { ErrorBoundary } from './ui/ErrorBoundary.tsx';
 import { PageMessage } from './ui/PageMessage.tsx';
-import { applyTheme, savedTheme } from './ui/theme.ts';
+import { applyTheme } from './ui/theme.ts';
 
-applyTheme(savedTheme());
+applyTheme();
 document.documentElement.lang = t.language;
 
 const root = document.getElementById('root');

@@ -11,6 +11,7 @@ import type { WebDeps } from './deps.ts';
 import { getConversation } from './get-conversation.ts';
 import { getEntries } from './get-entries.ts';
 import { getEvents } from './get-events.ts';
+import { getExport } from './get-export.ts';
 import { getOpenApi } from './get-openapi.ts';
 import { getSearch } from './get-search.ts';
 import { getSession } from './get-session.ts';
@@ -51,6 +52,7 @@ export function webRoutes(deps: WebDeps): readonly Route[] {
     deleteEntry(deps),
     getSearch(deps),
     getEvents(deps),
+    getExport(deps),
     getOpenApi(),
     ...signInRoutes(deps),
   ];

@@ -4,18 +4,19 @@
  * Own questions go out one after the other, so that the ledger gets them in the order in which they were asked (rule R3).
  */
 
-import { LIMITS } from '../../contract/limits.ts';
 import { type Clock, pause } from '../../kernel/clock.ts';
 import { uuidv7 } from '../../kernel/ids.ts';
 import type { ApiFailure, ChatApi } from '../net/api.ts';
 import { backoffMs, type StreamHandlers, type StreamStatus } from '../net/event-stream.ts';
 import type { SseFrame } from '../net/sse-decoder.ts';
+import type { KeyValueStorage } from '../settings.ts';
 import { hasGap } from '../store/partials.ts';
 import { reduce } from '../store/reducer.ts';
 import { type ChatAction, type ChatState, EMPTY_STATE } from '../store/state.ts';
 import { Store } from '../store/store.ts';
+import { isAfter } from '../store/unread.ts';
 import { DoubtResolver } from './doubts.ts';
-import { type KeyValueStorage, loadOutbox, saveOutbox } from './outbox-storage.ts';
+import { loadOutbox, saveOutbox } from './outbox-storage.ts';
 import { toAction } from './stream-events.ts';
 import { rereadPages, rereadPlan } from './sync.ts';
 
@@ -35,6 +36,9 @@ export interface ControllerPorts {
   storageKey: string;
   words: { failure(failure: ApiFailure): string; leftBeforeSent: string };
 }
+
+/** Entries of one older page: who scrolls up wants to read, not to wait. */
+const olderPageEntries = 100;
 
 export interface Connection {
   status: StreamStatus;
@@ -121,12 +125,24 @@ export class ChatController {
     if (!result.ok && !ended) this.notice.set(this.#ports.words.failure(result.failure));
   }
 
+  /**
+   * Everything up to this time was read: at once on this page, soon on every device. A marker that does not reach the server is back with
+   * the next snapshot, and whoever looks moves it again.
+   */
+  async markRead(upTo: string): Promise<void> {
+    const { mainId, conversations } = this.chat.get();
+    const info = mainId === null ? undefined : conversations[mainId];
+    if (info === undefined || !isAfter(upTo, info.lastReadAt)) return;
+    this.#dispatch({ type: 'read', conversationId: info.id, lastReadAt: upTo });
+    await this.#ports.api.read(upTo);
+  }
+
   async loadOlder(): Promise<void> {
     const { mainId, sync, ranges, generation } = this.chat.get();
     const range = mainId === null ? undefined : ranges[mainId];
     if (mainId === null || sync !== null || range === undefined || range.nextBefore === null || range.older === 'loading') return;
     this.#dispatch({ type: 'older-asked', conversationId: mainId });
-    const result = await this.#ports.api.entries(mainId, { before: range.nextBefore, limit: LIMITS.pageDefaultEntries });
+    const result = await this.#ports.api.entries(mainId, { before: range.nextBefore, limit: olderPageEntries });
     if (result.ok) this.#dispatch({ type: 'older-read', conversationId: mainId, generation, page: result.value });
     else this.#dispatch({ type: 'older-failed', conversationId: mainId, generation });
   }

@@ -4,9 +4,8 @@
  */
 import { z } from 'zod';
 import { requestIdSchema } from '../../contract/web.ts';
+import type { KeyValueStorage } from '../settings.ts';
 import type { OutgoingQuestion } from '../store/state.ts';
-
-export type KeyValueStorage = Pick<Storage, 'getItem' | 'setItem' | 'removeItem'>;
 
 const savedSchema = z.array(z.object({ requestId: requestIdSchema, text: z.string(), askedAt: z.string() })).max(50);
 

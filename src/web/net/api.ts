@@ -5,6 +5,8 @@
 import type { z } from 'zod';
 import { type Problem, problemSchema } from '../../contract/common.ts';
 import {
+  type Conversation,
+  conversationSchema,
   type EntryPage,
   entryPageSchema,
   type PostQuestionRequest,
@@ -29,10 +31,12 @@ export interface ChatApi {
   turn(turnId: string): Promise<ApiResult<Turn>>;
   ask(request: PostQuestionRequest): Promise<ApiResult<QuestionResponse>>;
   stop(turnId: string): Promise<ApiResult<Turn>>;
+  /** Moves the read marker of the main conversation forward to this time. */
+  read(lastReadAt: string): Promise<ApiResult<Conversation>>;
 }
 
 interface Call<T> {
-  method: 'GET' | 'POST' | 'PATCH';
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH';
   path: string;
   schema: z.ZodType<T>;
   body?: unknown;
@@ -70,6 +74,11 @@ export function eventsUrl(slug: string): string {
   return `/workspaces/${encodeURIComponent(slug)}/mentor/events`;
 }
 
+/** Where the main conversation can be downloaded from. */
+export function exportUrl(slug: string, format: 'json' | 'markdown'): string {
+  return `/workspaces/${encodeURIComponent(slug)}/mentor/export?format=${format}`;
+}
+
 /** The session, which names the workspace that every other request needs. */
 export function readSession(): Promise<ApiResult<Session>> {
   return call({ method: 'GET', path: '/session', schema: sessionSchema });
@@ -86,5 +95,6 @@ export function createApi(slug: string): ChatApi {
     turn: (turnId) => call({ method: 'GET', path: `${mentor}/turns/${turnId}`, schema: turnSchema }),
     ask: (body) => call({ method: 'POST', path: `${mentor}/questions`, schema: questionResponseSchema, body }),
     stop: (turnId) => call({ method: 'PATCH', path: `${mentor}/turns/${turnId}/status`, schema: turnSchema, body: { status: 'STOPPED' } }),
+    read: (lastReadAt) => call({ method: 'PUT', path: `${mentor}/conversation/read`, schema: conversationSchema, body: { lastReadAt } }),
   };
 }

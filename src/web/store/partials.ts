@@ -4,6 +4,7 @@
  * - The fold is idempotent: a repeat is ignored, an overlap adds only what is new.
  * - A delta that starts after the known text leaves a gap: the words are kept back and only the stage is shown.
  * - A newer epoch is another attempt: the words of the older one are discarded, never continued.
+ * - Words that come under a stage that was there before them take its place; the next stage takes theirs.
  */
 import type { Partial } from '../../contract/events.ts';
 
@@ -15,6 +16,8 @@ export interface LiveText {
   seenTo: number;
   /** What the assistant does right now, for a person. */
   stage: string | null;
+  /** Words came since the stage began: they are what happens now, and the stage is old news. */
+  writing: boolean;
   /** The turn is over: the words only stay until the answer's entry arrives. */
   closed: boolean;
 }
@@ -31,6 +34,7 @@ function begin(partial: Partial): LiveText {
     text: whole ? partial.text : '',
     seenTo: partial.offset + partial.text.length,
     stage: partial.stage,
+    writing: false,
     closed: false,
   };
 }
@@ -49,8 +53,9 @@ export function foldPartial(known: LiveText | undefined, partial: Partial, floor
   const end = partial.offset + partial.text.length;
   const seenTo = Math.max(known.seenTo, end);
   const stage = end >= known.seenTo ? partial.stage : known.stage;
+  const writing = stage === known.stage && (known.writing || end > known.seenTo);
   const fits = partial.offset <= known.text.length && end > known.text.length;
   const text = fits ? known.text + partial.text.slice(known.text.length - partial.offset) : known.text;
   if (text === known.text && seenTo === known.seenTo && stage === known.stage) return known;
-  return { ...known, text, seenTo, stage };
+  return { ...known, text, seenTo, stage, writing };
 }

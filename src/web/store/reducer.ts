@@ -8,6 +8,7 @@ import { foldPartial } from './partials.ts';
 import { applySnapshot, commitSnapshot, hold, isHeldWhileSyncing } from './snapshot.ts';
 import { type ChatAction, type ChatState, excluding, including, type LoadedRange, without } from './state.ts';
 import { applyTurn, isOver, isStale } from './turns.ts';
+import { isAfter } from './unread.ts';
 
 type Of<T extends ChatAction['type']> = Extract<ChatAction, { type: T }>;
 
@@ -22,7 +23,8 @@ function applyPartial(state: ChatState, { partial }: Of<'partial'>): ChatState {
 
 function applyRead(state: ChatState, { conversationId, lastReadAt }: Of<'read'>): ChatState {
   const info = state.conversations[conversationId];
-  if (info === undefined) return state;
+  // It moves forward only; an event that comes late must not make read answers new again.
+  if (info === undefined || lastReadAt === null || !isAfter(lastReadAt, info.lastReadAt)) return state;
   return { ...state, conversations: { ...state.conversations, [conversationId]: { ...info, lastReadAt } } };
 }
 

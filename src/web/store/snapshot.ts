@@ -29,11 +29,14 @@ export function hold(state: ChatState, action: HeldAction): ChatState {
   return { ...state, sync: { ...state.sync, held: [...state.sync.held, action] } };
 }
 
-function liveOf(partials: readonly Partial[], floors: ChatState['epochFloors']): Record<string, LiveText> {
+/** A snapshot does not tell whether words came after the stage began; what was known of the same stage is still true. */
+function liveOf(state: ChatState, partials: readonly Partial[]): Record<string, LiveText> {
   const live: Record<string, LiveText> = {};
   for (const partial of partials) {
-    const folded = foldPartial(undefined, partial, floors[partial.turnId] ?? null);
-    if (folded !== undefined) live[partial.turnId] = folded;
+    const folded = foldPartial(undefined, partial, state.epochFloors[partial.turnId] ?? null);
+    const known = state.live[partial.turnId];
+    const writing = known !== undefined && known.epoch === partial.epoch && known.stage === partial.stage && known.writing;
+    if (folded !== undefined) live[partial.turnId] = { ...folded, writing };
   }
   return live;
 }
@@ -78,7 +81,7 @@ export function commitSnapshot(state: ChatState, pages: Readonly<Record<string, 
     mainId: snapshot.conversations.find((conversation) => conversation.parentConversationId === null)?.id ?? null,
     conversations,
     turns,
-    live: liveOf(snapshot.partials, state.epochFloors),
+    live: liveOf(state, snapshot.partials),
     doubts: [],
   };
   for (const page of Object.values(pages)) next = applyPageTurns(next, page);

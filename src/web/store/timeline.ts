@@ -4,6 +4,7 @@
  * Order is the path order of the ledger: turns by the `seq` of their first entry, inside a turn by `seq`, own unsent questions last.
  */
 import type { Entry, Part, Turn } from '../../contract/web.ts';
+import { causeOf, type FailureCause } from './failures.ts';
 import { hasGap, type LiveText } from './partials.ts';
 import type { ChatState, OutgoingQuestion } from './state.ts';
 
@@ -23,6 +24,8 @@ interface ItemBase {
   id: string;
   at: string;
   turnId: string | null;
+  /** The row in the ledger that it is; null while there is none. */
+  entryId: string | null;
 }
 export interface QuestionItem extends ItemBase {
   kind: 'question';
@@ -39,12 +42,13 @@ export interface AnswerItem extends ItemBase {
   erased: boolean;
   digest: boolean;
   phase: 'live' | 'done' | 'stopped';
-  /** Only while live: what the assistant does, null for no particular thing. */
+  /** Only while live: what the assistant does; null while it writes, and for no particular thing. */
   stage: string | null;
 }
 export interface FailureItem extends ItemBase {
   kind: 'failure';
   text: string;
+  cause: FailureCause;
   /** The question's words, to ask again; null when they are not loaded or erased. */
   question: string | null;
 }
@@ -88,6 +92,7 @@ function answerItem(entry: Entry, id: string, turn: Turn | undefined): AnswerIte
     id,
     at: entry.createdAt,
     turnId: entry.turnId,
+    entryId: entry.id,
     text: entry.text,
     parts: entry.parts,
     erased: entry.erasedAt !== null,
@@ -95,6 +100,11 @@ function answerItem(entry: Entry, id: string, turn: Turn | undefined): AnswerIte
     phase: turn?.status === 'STOPPED' ? 'stopped' : 'done',
     stage: null,
   };
+}
+
+function stageOf(turn: Turn, live: LiveText | undefined): string | null {
+  if (live === undefined || hasGap(live)) return live?.stage ?? turn.stage;
+  return live.writing ? null : (live.stage ?? turn.stage);
 }
 
 /** The answer that is being written, or the last words of one whose entry has not come yet. */
@@ -106,12 +116,13 @@ function liveItem(turn: Turn, live: LiveText | undefined): AnswerItem | null {
     id: `answer:${turn.id}`,
     at: turn.startedAt ?? turn.createdAt,
     turnId: turn.id,
+    entryId: null,
     text,
     parts: [{ type: 'text', text }],
     erased: false,
     digest: false,
     phase: turn.status === 'RUNNING' ? 'live' : turn.status === 'STOPPED' ? 'stopped' : 'done',
-    stage: turn.status === 'RUNNING' ? (live?.stage ?? turn.stage) : null,
+    stage: turn.status === 'RUNNING' ? stageOf(turn, live) : null,
   };
 }
 
@@ -142,6 +153,7 @@ function questionItem(entry: Entry, turn: Turn | undefined, around: Around): Que
     id,
     at: entry.createdAt,
     turnId: entry.turnId,
+    entryId: entry.id,
     text: entry.text,
     erased: entry.erasedAt !== null,
     fromSlack: entry.surface === 'slack',
@@ -153,7 +165,17 @@ function questionItem(entry: Entry, turn: Turn | undefined, around: Around): Que
 function failureItem(turn: Turn, question: QuestionItem | undefined): FailureItem {
   const words = question === undefined || question.erased ? null : question.text;
   const at = turn.endedAt ?? turn.createdAt;
-  return { kind: 'failure', id: `failure:${turn.id}`, at, turnId: turn.id, text: turn.error?.text ?? '', question: words };
+  const cause = causeOf(turn.error?.code);
+  return {
+    kind: 'failure',
+    id: `failure:${turn.id}`,
+    at,
+    turnId: turn.id,
+    entryId: null,
+    text: turn.error?.text ?? '',
+    cause,
+    question: words,
+  };
 }
 
 function groupItems({ turn, entries }: Group, around: Around): TimelineItem[] {
@@ -177,6 +199,7 @@ function outgoingItem(outgoing: OutgoingQuestion): QuestionItem {
     id: requestId,
     at: outgoing.askedAt,
     turnId: null,
+    entryId: null,
     text: outgoing.text,
     erased: false,
     fromSlack: false,
@@ -193,11 +216,48 @@ export function runningTurn(state: ChatState, conversationId: string | null): Tu
   return null;
 }
 
+/** What a group's items were made of. While it is the same they are, too. */
+interface Made {
+  inputs: readonly unknown[];
+  items: readonly TimelineItem[];
+}
+
+function inputsOf({ turn, entries }: Group, { state, places, busy }: Around): readonly unknown[] {
+  if (turn === undefined) return entries;
+  const waits = turn.status === 'QUEUED' ? [places.get(turn.id), busy] : [];
+  return [turn, state.live[turn.id], state.stopping.includes(turn.id), ...waits, ...entries];
+}
+
+function sameList(a: readonly unknown[], b: readonly unknown[]): boolean {
+  return a.length === b.length && a.every((value, index) => value === b[index]);
+}
+
+/**
+ * The timeline of one page over time. It remembers what it made: words that arrive four times a second must not cost the whole of a long
+ * conversation each time.
+ */
+export function rememberedTimeline(): (state: ChatState, conversationId: string | null) => readonly TimelineItem[] {
+  let grouped: { of: readonly unknown[]; groups: Group[] } = { of: [], groups: [] };
+  let made = new Map<string, Made>();
+  return (state, conversationId) => {
+    const of = [state.entries, state.turns, conversationId];
+    if (!sameList(of, grouped.of)) grouped = { of, groups: conversationId === null ? [] : groupsOf(state, conversationId) };
+    const around: Around = { state, places: queuePlaces(grouped.groups), busy: runningTurn(state, conversationId) !== null };
+    const remade = new Map<string, Made>();
+    for (const group of grouped.groups) {
+      const key = group.entries[0]?.id ?? '';
+      const inputs = inputsOf(group, around);
+      const known = made.get(key);
+      remade.set(key, known !== undefined && sameList(known.inputs, inputs) ? known : { inputs, items: groupItems(group, around) });
+    }
+    made = remade;
+    return [...[...remade.values()].flatMap(({ items }) => items), ...state.outbox.map(outgoingItem)];
+  };
+}
+
 /** Everything that the conversation shows. `conversationId` is null before a person's first question. */
-export function timeline(state: ChatState, conversationId: string | null): TimelineItem[] {
-  const groups = conversationId === null ? [] : groupsOf(state, conversationId);
-  const around: Around = { state, places: queuePlaces(groups), busy: runningTurn(state, conversationId) !== null };
-  return [...groups.flatMap((group) => groupItems(group, around)), ...state.outbox.map(outgoingItem)];
+export function timeline(state: ChatState, conversationId: string | null): readonly TimelineItem[] {
+  return rememberedTimeline()(state, conversationId);
 }
 
 function same(a: unknown, b: unknown): boolean {

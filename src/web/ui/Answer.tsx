@@ -40,11 +40,14 @@ function PartView({ part, live }: { part: Part; live: boolean }) {
   );
 }
 
-function StageLine({ stage }: { stage: string | null }) {
+/** What happens now. While words arrive they say it themselves: only the spark moves below them. */
+function StageLine({ stage, writing }: { stage: string | null; writing: boolean }) {
   return (
     <p className="stage">
       <span className="spark" aria-hidden="true" />
-      <span dir="auto">{stage ?? t.answer.thinking}</span>
+      <span dir="auto" {...(stage === null ? {} : { lang: t.serverLanguage })}>
+        {stage ?? (writing ? '' : t.answer.thinking)}
+      </span>
     </p>
   );
 }
@@ -67,7 +70,7 @@ export function Answer({ item }: { item: AnswerItem }) {
         <PartView key={index} part={part} live={live} />
       ))}
       {live ? (
-        <StageLine stage={item.stage} />
+        <StageLine stage={item.stage} writing={item.text !== ''} />
       ) : (
         <div className="meta">
           {item.phase === 'stopped' && <span className="chip">{t.answer.stopped}</span>}

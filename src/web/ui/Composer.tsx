@@ -1,5 +1,5 @@
 /**
- * Owns: where the person writes: Enter sends, Shift+Enter starts a line, Escape stops. Refused words come back here with the reason.
+ * Owns: where the person writes: Enter sends, Shift+Enter starts a line. Refused words come back here with the reason.
  * The kit's composer holds the text; whether it may go out is decided here.
  */
 import { ComposerPrimitive, useAui, useAuiState } from '@assistant-ui/react';
@@ -8,7 +8,8 @@ import { codePoints, isBlank } from '../../kernel/text.ts';
 import { runningTurn } from '../store/timeline.ts';
 import { t } from '../strings.ts';
 import { useChat, usePage } from './context.ts';
-import { SendIcon, StopIcon } from './icons.tsx';
+import { LockIcon, SendIcon, StopIcon } from './icons.tsx';
+import { useReadOnly } from './use-connection.ts';
 import { useDraft } from './use-draft.ts';
 
 /** From this share of the limit on, the person sees how much is left. */
@@ -41,14 +42,6 @@ function useStop(): { running: boolean; stopping: boolean; stop: () => void } {
   const stop = () => {
     if (turnId !== null) void controller.stopTurn(turnId);
   };
-  useEffect(() => {
-    if (turnId === null) return;
-    const onKey = (event: globalThis.KeyboardEvent) => {
-      if (event.key === 'Escape' && !event.isComposing && !event.defaultPrevented) void controller.stopTurn(turnId);
-    };
-    addEventListener('keydown', onKey);
-    return () => removeEventListener('keydown', onKey);
-  }, [controller, turnId]);
   return { running: turnId !== null, stopping, stop };
 }
 
@@ -61,7 +54,21 @@ function Counter({ left }: { left: number }) {
   );
 }
 
+/** In place of the composer while nothing can be sent; what was written stays in the draft. */
+function ReadOnly() {
+  return (
+    <div className="composer read-only">
+      <LockIcon />
+      <p>{t.readOnly}</p>
+    </div>
+  );
+}
+
 export function Composer() {
+  return useReadOnly() ? <ReadOnly /> : <Writing />;
+}
+
+function Writing() {
   const { session, controller } = usePage();
   const text = useAuiState((state) => state.composer.text);
   const { running, stopping, stop } = useStop();
@@ -93,7 +100,7 @@ export function Composer() {
           dir="auto"
           aria-label={t.composer.label(name)}
           aria-describedby="composer-hint"
-          placeholder={running ? t.composer.followUp(name) : t.composer.placeholder(name)}
+          placeholder={running ? t.composer.followUp : t.composer.placeholder(name)}
           autoFocus={matchMedia('(pointer: fine)').matches}
           maxRows={rowsMax}
           cancelOnEscape={false}

@@ -1,24 +1,28 @@
 import { t } from '../strings.ts';
 import { usePage } from './context.ts';
 import { FlameIcon } from './icons.tsx';
+import { useReadOnly } from './use-connection.ts';
 
 /** Before the first question: what this is, and three questions to start with. */
 export function EmptyState() {
   const { session, controller } = usePage();
+  const readOnly = useReadOnly();
   return (
     <div className="empty">
       <FlameIcon className="empty-mark" />
       <h2 dir="auto">{t.empty.heading(session.assistantName)}</h2>
       <p>{t.empty.text}</p>
-      <ul className="examples">
-        {t.empty.examples.map((example) => (
-          <li key={example}>
-            <button type="button" className="example" onClick={() => void controller.ask(example)}>
-              {example}
-            </button>
-          </li>
-        ))}
-      </ul>
+      {!readOnly && (
+        <ul className="examples">
+          {t.empty.examples.map((example) => (
+            <li key={example}>
+              <button type="button" className="example" onClick={() => void controller.ask(example)}>
+                {example}
+              </button>
+            </li>
+          ))}
+        </ul>
+      )}
     </div>
   );
 }

@@ -8,18 +8,27 @@ import { Answer } from './Answer.tsx';
 import { usePage } from './context.ts';
 import { Failure } from './Failure.tsx';
 import { Question } from './Question.tsx';
+import { MARK_CLASS } from './use-reading.ts';
 
 function labelOf(item: TimelineItem, assistantName: string, time: string): string {
   const who = item.kind === 'question' ? t.you : item.kind === 'answer' && item.digest ? t.digest : assistantName;
   return `${who}, ${time}`;
 }
 
-/** @param day the name of the day when this is its first message, else null */
-export const Message = memo(function Message({ item, day }: { item: TimelineItem; day: string | null }) {
+interface MessageProps {
+  item: TimelineItem;
+  /** The name of the day when this is its first message, else null. */
+  day: string | null;
+  /** The mark of what is new stands above it. */
+  marked: boolean;
+}
+
+export const Message = memo(function Message({ item, day, marked }: MessageProps) {
   const { dates, session } = usePage();
   return (
     <>
       {day !== null && <h2 className="day">{day}</h2>}
+      {marked && <p className={MARK_CLASS}>{t.unread.marker}</p>}
       <article
         className={`message ${item.kind}`}
         data-message-id={item.id}

@@ -6,6 +6,7 @@ import type { QuestionItem, QuestionStatus } from '../store/timeline.ts';
 import { t } from '../strings.ts';
 import { usePage } from './context.ts';
 import { AlertIcon } from './icons.tsx';
+import { useReadOnly } from './use-connection.ts';
 
 function statusText(status: QuestionStatus, assistantName: string): string | null {
   switch (status.kind) {
@@ -51,6 +52,7 @@ function RemoveAction({ turnId, removing }: { turnId: string; removing: boolean 
 
 function Status({ item }: { item: QuestionItem }) {
   const { session } = usePage();
+  const readOnly = useReadOnly();
   const { status } = item;
   const text = statusText(status, session.assistantName);
   if (text === null) return null;
@@ -65,8 +67,8 @@ function Status({ item }: { item: QuestionItem }) {
           {status.kind === 'unsent' && status.reason !== null && <>. {status.reason}</>}
         </span>
       </span>
-      {status.kind === 'unsent' && <UnsentActions requestId={status.requestId} />}
-      {waits && item.turnId !== null && <RemoveAction turnId={item.turnId} removing={item.stopping} />}
+      {!readOnly && status.kind === 'unsent' && <UnsentActions requestId={status.requestId} />}
+      {!readOnly && waits && item.turnId !== null && <RemoveAction turnId={item.turnId} removing={item.stopping} />}
     </>
   );
 }
@@ -76,7 +78,7 @@ export function Question({ item }: { item: QuestionItem }) {
   const pending = item.status.kind !== 'none' && item.status.kind !== 'stopped';
   return (
     <>
-      <div className={pending ? 'bubble pending' : 'bubble'} dir="auto">
+      <div className={`bubble${pending ? ' pending' : ''}${item.erased ? ' gone' : ''}`} dir="auto">
         {item.erased ? <em>{t.erased}</em> : item.text}
       </div>
       <div className="meta">

@@ -1,15 +1,17 @@
 /**
  * Owns: the conversation's scrolling area: older messages, messages, the empty state, the way to the end.
  */
-import { useEffect, useRef } from 'react';
+import { useEffect, useMemo, useRef } from 'react';
+import { chunked, type Chunk as Piece } from '../store/chunks.ts';
 import type { TimelineItem } from '../store/timeline.ts';
 import { t } from '../strings.ts';
+import { Chunk } from './Chunk.tsx';
 import { useChat, usePage } from './context.ts';
-import type { Dates } from './dates.ts';
 import { EmptyState } from './EmptyState.tsx';
 import { DownIcon } from './icons.tsx';
-import { Message } from './Message.tsx';
-import { useFollow } from './use-follow.ts';
+import type { Follow } from './use-follow.ts';
+import type { Reading } from './use-reading.ts';
+import { useToday } from './use-today.ts';
 
 /** A button that also presses itself when it comes near the visible part. After a failure only a person presses it. */
 function OlderMessages() {
@@ -17,16 +19,20 @@ function OlderMessages() {
   const range = useChat((state) => (state.mainId === null ? undefined : state.ranges[state.mainId]));
   const button = useRef<HTMLButtonElement>(null);
   const older = range?.older;
+  const nextBefore = range?.nextBefore;
+  // A page that comes at once leaves `older` as it was, and the button in sight: each page needs an observer of its own.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: see above.
   useEffect(() => {
     const element = button.current;
     if (element === null || older !== 'idle') return;
-    const observer = new IntersectionObserver(([entry]) => entry?.isIntersecting && void controller.loadOlder(), {
+    // Several sightings may come at once; the last one is true now.
+    const observer = new IntersectionObserver((sightings) => sightings.at(-1)?.isIntersecting && void controller.loadOlder(), {
       root: element.closest('.scroller'),
       rootMargin: '300px 0px 0px 0px',
     });
     observer.observe(element);
     return () => observer.disconnect();
-  }, [controller, older]);
+  }, [controller, older, nextBefore]);
   if (range === undefined || range.nextBefore === null) return null;
   const text = { idle: t.actions.loadOlder, loading: t.actions.loadingOlder, failed: t.actions.olderFailed }[range.older];
   return (
@@ -44,10 +50,15 @@ function OlderMessages() {
   );
 }
 
-/** The name of the item's day when it is the first one of it. */
-function dayOf(dates: Dates, above: TimelineItem | undefined, item: TimelineItem): string | null {
-  const sameDay = above !== undefined && dates.dayKey(above.at) === dates.dayKey(item.at);
-  return sameDay ? null : dates.dayLabel(item.at, Date.now());
+/** As many pieces as a page needs to fill a window when it opens. */
+const piecesAtEnd = 3;
+
+function useChunks(items: readonly TimelineItem[]): readonly Piece<TimelineItem>[] {
+  const known = useRef<readonly Piece<TimelineItem>[]>([]);
+  return useMemo(() => {
+    known.current = chunked(items, known.current);
+    return known.current;
+  }, [items]);
 }
 
 function Skeleton() {
@@ -61,9 +72,19 @@ function Skeleton() {
   );
 }
 
-export function Thread({ items, ready }: { items: readonly TimelineItem[]; ready: boolean }) {
+interface ThreadProps {
+  items: readonly TimelineItem[];
+  ready: boolean;
+  follow: Follow;
+  reading: Reading;
+}
+
+export function Thread({ items, ready, follow, reading }: ThreadProps) {
   const { dates } = usePage();
-  const { scroller, content, atEnd, toEnd } = useFollow();
+  const todayMs = useToday(dates);
+  const days = useMemo(() => ({ dates, todayMs }), [dates, todayMs]);
+  const chunks = useChunks(items);
+  const { scroller, content, atEnd, toEnd } = follow;
   const lastQuestion = items.findLast((item) => item.kind === 'question');
   const sendingId = lastQuestion?.kind === 'question' && lastQuestion.status.kind === 'sending' ? lastQuestion.id : null;
   useEffect(() => {
@@ -78,15 +99,22 @@ export function Thread({ items, ready }: { items: readonly TimelineItem[]; ready
           {!ready && items.length === 0 && <Skeleton />}
           {empty && <EmptyState />}
           {items.length > 0 && <OlderMessages />}
-          {items.map((item, index) => (
-            <Message key={item.id} item={item} day={dayOf(dates, items[index - 1], item)} />
+          {chunks.map((chunk, index) => (
+            <Chunk
+              key={chunk.key}
+              chunk={chunk}
+              above={chunks[index - 1]?.items.at(-1)}
+              days={days}
+              atEnd={index >= chunks.length - piecesAtEnd}
+              markId={chunk.items.some(({ id }) => id === reading.markId) ? reading.markId : null}
+            />
           ))}
         </div>
       </main>
       {!atEnd && items.length > 0 && (
         <button type="button" className="button jump" onClick={toEnd}>
           <DownIcon />
-          {t.actions.jumpToLatest}
+          {reading.unread > 0 ? t.unread.jump(reading.unread) : t.actions.jumpToLatest}
         </button>
       )}
     </div>

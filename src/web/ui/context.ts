@@ -1,16 +1,18 @@
 /**
- * Owns: what every part of the page may need: the session, the chat and the account's dates. Set once, never changes while the page lives.
+ * Owns: what every part of the page may need: the session, the chat, the account's dates, notifications. Set once, never changes while the page lives.
  */
 import { createContext, useContext, useSyncExternalStore } from 'react';
 import type { Session } from '../../contract/web.ts';
 import type { ChatController } from '../chat/controller.ts';
 import type { ChatState } from '../store/state.ts';
 import type { Dates } from './dates.ts';
+import type { Notifier } from './notifier.ts';
 
 export interface Page {
   session: Session;
   controller: ChatController;
   dates: Dates;
+  notifier: Notifier;
 }
 
 export const PageContext = createContext<Page | null>(null);

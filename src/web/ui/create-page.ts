@@ -4,26 +4,19 @@
 import type { Session } from '../../contract/web.ts';
 import { uuidv7 } from '../../kernel/ids.ts';
 import { ChatController } from '../chat/controller.ts';
-import type { KeyValueStorage } from '../chat/outbox-storage.ts';
+import { localeFor } from '../language.ts';
 import { createApi, eventsUrl } from '../net/api.ts';
 import { browserClock } from '../net/browser-clock.ts';
 import { EventStream } from '../net/event-stream.ts';
 import { SharedStream } from '../net/shared-stream.ts';
+import { storageOr } from '../settings.ts';
 import { t } from '../strings.ts';
 import type { Page } from './context.ts';
 import { createDates } from './dates.ts';
+import { Notifier } from './notifier.ts';
 
 /** A line that was silent for this long is not trusted when the page comes to the front. The server pings every 15 s. */
 const trustedSilenceMs = 20_000;
-
-/** A browser may forbid storage altogether: even asking for it throws. */
-export function storageOr(kind: 'localStorage' | 'sessionStorage'): KeyValueStorage {
-  try {
-    return window[kind];
-  } catch {
-    return { getItem: () => null, setItem: () => undefined, removeItem: () => undefined };
-  }
-}
 
 export interface RunningPage extends Page {
   /** Connects, and listens to what the browser says about network and visibility. Returns the way to undo it. */
@@ -77,5 +70,6 @@ export function createPage(session: Session): RunningPage {
       controller.stop();
     };
   };
-  return { session, controller, dates: createDates(session.account.timeZone), run };
+  const dates = createDates(session.account.timeZone, t, localeFor(t.language, navigator.languages ?? []));
+  return { session, controller, dates, notifier: new Notifier(), run };
 }

@@ -1,11 +1,13 @@
 /**
  * Owns: days and times in the time zone of the account, which need not be the browser's.
  */
-import { t } from '../strings.ts';
+import type { Strings } from '../strings.ts';
 
 export interface Dates {
   /** The same for all times of one day. */
   dayKey(iso: string): string;
+  /** Whether two moments, in milliseconds since the epoch, are on one day. */
+  sameDay(aMs: number, bMs: number): boolean;
   /** `Today`, `Yesterday`, or the date. */
   dayLabel(iso: string, nowMs: number): string;
   /** `14:41`. */
@@ -23,14 +25,23 @@ function formatter(timeZone: string, options: Intl.DateTimeFormatOptions, locale
   }
 }
 
-const dayMs = 86_400_000;
+/** The day before a day, both as `2026-03-29`. Counted in calendar days: a day may have 23 or 25 hours. */
+function dayBefore(key: string): string {
+  const noon = new Date(`${key}T12:00:00Z`);
+  noon.setUTCDate(noon.getUTCDate() - 1);
+  return noon.toISOString().slice(0, 10);
+}
 
-export function createDates(timeZone: string): Dates {
+/**
+ * @param timeZone an IANA name
+ * @param locale how dates are written, a BCP 47 tag of the words' language
+ */
+export function createDates(timeZone: string, words: Pick<Strings, 'day'>, locale: string): Dates {
   const key = formatter(timeZone, { year: 'numeric', month: '2-digit', day: '2-digit' }, 'en-CA');
-  const day = formatter(timeZone, { weekday: 'long', day: 'numeric', month: 'long' }, t.language);
-  const dayOfYear = formatter(timeZone, { weekday: 'long', day: 'numeric', month: 'long', year: 'numeric' }, t.language);
-  const time = formatter(timeZone, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' }, t.language);
-  const full = formatter(timeZone, { dateStyle: 'full', timeStyle: 'long' }, t.language);
+  const day = formatter(timeZone, { weekday: 'long', day: 'numeric', month: 'long' }, locale);
+  const dayOfYear = formatter(timeZone, { weekday: 'long', day: 'numeric', month: 'long', year: 'numeric' }, locale);
+  const time = formatter(timeZone, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' }, locale);
+  const full = formatter(timeZone, { dateStyle: 'full', timeStyle: 'long' }, locale);
   // Formatting is slow enough to be felt in a long conversation, and each message asks for its day again and again.
   const keys = new Map<string, string>();
   const keyOf = (ms: number) => key.format(ms);
@@ -41,11 +52,13 @@ export function createDates(timeZone: string): Dates {
   };
   return {
     dayKey,
+    sameDay: (aMs, bMs) => keyOf(aMs) === keyOf(bMs),
     dayLabel(iso, nowMs) {
       const ms = Date.parse(iso);
-      if (keyOf(ms) === keyOf(nowMs)) return t.day.today;
-      if (keyOf(ms) === keyOf(nowMs - dayMs)) return t.day.yesterday;
-      return keyOf(ms).slice(0, 4) === keyOf(nowMs).slice(0, 4) ? day.format(ms) : dayOfYear.format(ms);
+      const [then, today] = [keyOf(ms), keyOf(nowMs)];
+      if (then === today) return words.day.today;
+      if (then === dayBefore(today)) return words.day.yesterday;
+      return then.slice(0, 4) === today.slice(0, 4) ? day.format(ms) : dayOfYear.format(ms);
     },
     time: (iso) => time.format(Date.parse(iso)),
     full: (iso) => full.format(Date.parse(iso)),

@@ -91,28 +91,28 @@ export function AlertIcon() {
   );
 }
 
-export function AutoThemeIcon() {
+export function MenuIcon() {
   return (
     <Icon>
-      <circle cx="12" cy="12" r="8.5" />
-      <path d="M12 3.5v17a8.5 8.5 0 0 0 0-17z" fill="currentColor" />
+      <path d="M4 7h16M4 12h16M4 17h16" />
     </Icon>
   );
 }
 
-export function SunIcon() {
+export function ClockIcon() {
   return (
     <Icon>
-      <circle cx="12" cy="12" r="4" />
-      <path d="M12 2.5v2M12 19.5v2M2.5 12h2M19.5 12h2M5.3 5.3l1.4 1.4M17.3 17.3l1.4 1.4M5.3 18.7l1.4-1.4M17.3 6.7l1.4-1.4" />
+      <circle cx="12" cy="12" r="9" />
+      <path d="M12 7v5.2l3.2 1.8" />
     </Icon>
   );
 }
 
-export function MoonIcon() {
+export function LockIcon() {
   return (
     <Icon>
-      <path d="M20 14.5A8.5 8.5 0 0 1 9.5 4a8.5 8.5 0 1 0 10.5 10.5z" />
+      <rect x="5" y="10.5" width="14" height="10" rx="2" />
+      <path d="M8 10.5V7.5a4 4 0 0 1 8 0v3" />
     </Icon>
   );
 }

@@ -1,29 +1,23 @@
 /**
  * Owns: the choice between light, dark and the system's colours, kept in this browser.
  */
+import { readChoice, writeSetting } from '../settings.ts';
+import { Store } from '../store/store.ts';
+
 export const THEMES = ['auto', 'light', 'dark'] as const;
 export type Theme = (typeof THEMES)[number];
 
-const key = 'heph.theme';
+const name = 'heph.theme';
 
-export function savedTheme(): Theme {
-  try {
-    const saved = localStorage.getItem(key);
-    return THEMES.find((theme) => theme === saved) ?? 'auto';
-  } catch {
-    return 'auto';
-  }
+/** The choice in force. */
+export const theme = new Store<Theme>(readChoice(name, THEMES));
+
+export function applyTheme(): void {
+  document.documentElement.dataset['theme'] = theme.get();
 }
 
-export function applyTheme(theme: Theme): void {
-  document.documentElement.dataset['theme'] = theme;
-}
-
-export function saveTheme(theme: Theme): void {
-  applyTheme(theme);
-  try {
-    localStorage.setItem(key, theme);
-  } catch {
-    // A browser that keeps nothing still shows the choice until it is closed.
-  }
+export function chooseTheme(choice: Theme): void {
+  theme.set(choice);
+  applyTheme();
+  writeSetting(name, choice);
 }

@@ -41,3 +41,9 @@ export function useConnection(): ConnectionNews {
   if (!gone) return 'fine';
   return ready ? 'reconnecting' : 'connecting';
 }
+
+/** The account may not write here now: it is signed out, or has lost its access. */
+export function useReadOnly(): boolean {
+  const { connection } = usePage().controller;
+  return useSyncExternalStore(connection.subscribe, () => connection.get().status.kind === 'refused');
+}

@@ -3,23 +3,15 @@
  */
 import { useAui, useAuiState } from '@assistant-ui/react';
 import { useEffect } from 'react';
-import { storageOr } from './create-page.ts';
+import { readSetting, writeSetting } from '../settings.ts';
 
-/** @param key names account and conversation */
-export function useDraft(key: string): void {
+/** @param name names account and conversation */
+export function useDraft(name: string): void {
   const aui = useAui();
   const text = useAuiState((state) => state.composer.text);
   useEffect(() => {
-    const saved = storageOr('localStorage').getItem(key);
+    const saved = readSetting(name);
     if (saved !== null && aui.composer.getState().text === '') aui.composer.setText(saved);
-  }, [aui, key]);
-  useEffect(() => {
-    const storage = storageOr('localStorage');
-    try {
-      if (text === '') storage.removeItem(key);
-      else storage.setItem(key, text);
-    } catch {
-      // A full storage loses the draft with the tab, nothing more.
-    }
-  }, [key, text]);
+  }, [aui, name]);
+  useEffect(() => writeSetting(name, text === '' ? null : text), [name, text]);
 }

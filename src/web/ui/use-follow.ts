@@ -8,6 +8,8 @@ import { type RefObject, useCallback, useEffect, useRef, useState } from 'react'
 
 /** Closer to the end than this counts as at the end. */
 const endSlackPx = 40;
+/** What is shown on purpose stands this far below the upper edge. */
+const shownBelowPx = 16;
 
 interface Anchor {
   element: Element;
@@ -18,10 +20,10 @@ function distanceToEndPx(scroller: HTMLElement): number {
   return scroller.scrollHeight - scroller.clientHeight - scroller.scrollTop;
 }
 
-/** The first message that is at least partly visible, and where it is. */
+/** The first message (or place of messages that are not drawn) that is at least partly visible, and where it is. */
 function findAnchor(scroller: HTMLElement, content: HTMLElement): Anchor | null {
   const edgePx = scroller.getBoundingClientRect().top;
-  for (const element of content.querySelectorAll('[data-message-id]')) {
+  for (const element of content.querySelectorAll('[data-message-id], .chunk:empty')) {
     const { top, bottom } = element.getBoundingClientRect();
     if (bottom > edgePx) return { element, topPx: top - edgePx };
   }
@@ -38,6 +40,8 @@ export interface Follow {
   content: RefObject<HTMLDivElement | null>;
   atEnd: boolean;
   toEnd(): void;
+  /** Brings an element of the conversation below its upper edge, and stays there. */
+  show(element: Element): void;
 }
 
 export function useFollow(): Follow {
@@ -50,6 +54,14 @@ export function useFollow(): Follow {
     following.current = true;
     setAtEnd(true);
     if (scroller.current !== null) scroller.current.scrollTop = scroller.current.scrollHeight;
+  }, []);
+
+  const show = useCallback((element: Element) => {
+    const box = scroller.current;
+    if (box === null) return;
+    following.current = false;
+    box.scrollTop += element.getBoundingClientRect().top - box.getBoundingClientRect().top - shownBelowPx;
+    setAtEnd(distanceToEndPx(box) <= endSlackPx);
   }, []);
 
   useEffect(() => {
@@ -66,9 +78,16 @@ export function useFollow(): Follow {
       anchor = following.current ? null : findAnchor(box, inner);
     };
     const onScroll = () => {
+      if (sizesPx() !== lastSizesPx) {
+        // Something grew or shrank in the same frame, and `onResize` is about to run: it needs the anchor from before that, where the
+        // person has scrolled it to.
+        if (anchor !== null) anchor = { element: anchor.element, topPx: anchor.topPx - (box.scrollTop - lastTopPx) };
+        lastTopPx = box.scrollTop;
+        return;
+      }
       const near = distanceToEndPx(box) <= endSlackPx;
-      // Only a person leaves the end, and only upwards. When sizes changed too, the browser moved it, and `onResize` is about to run.
-      const upByHand = box.scrollTop < lastTopPx - 1 && sizesPx() === lastSizesPx;
+      // Only a person leaves the end, and only upwards.
+      const upByHand = box.scrollTop < lastTopPx - 1;
       if (upByHand) following.current = distanceToEndPx(box) <= 1;
       else if (near) following.current = true;
       setAtEnd(near || following.current);
@@ -96,5 +115,5 @@ export function useFollow(): Follow {
     };
   }, []);
 
-  return { scroller, content, atEnd, toEnd };
+  return { scroller, content, atEnd, toEnd, show };
 }

@@ -1,16 +1,20 @@
 /**
  * Owns: the items of the main conversation for React: unchanged ones keep their identity, so that only changed messages are drawn again.
  */
-import { useCallback, useRef } from 'react';
-import { keepUnchanged, type TimelineItem, timeline } from '../store/timeline.ts';
+import { useCallback, useRef, useState } from 'react';
+import { keepUnchanged, rememberedTimeline, type TimelineItem } from '../store/timeline.ts';
 import { useChat } from './context.ts';
 
 export function useTimeline(): readonly TimelineItem[] {
   const kept = useRef<readonly TimelineItem[]>([]);
+  const [timeline] = useState(rememberedTimeline);
   return useChat(
-    useCallback((state) => {
-      kept.current = keepUnchanged(kept.current, timeline(state, state.mainId));
-      return kept.current;
-    }, []),
+    useCallback(
+      (state) => {
+        kept.current = keepUnchanged(kept.current, timeline(state, state.mainId));
+        return kept.current;
+      },
+      [timeline],
+    ),
   );
 }

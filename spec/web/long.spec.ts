@@ -1,0 +1,124 @@
+/**
+ * A conversation of 10,000 entries: it opens with one page, grows upwards without a jump, and stays light. What it costs is printed and
+ * written to spec/web/shots/figures.json; no test asserts a time.
+ */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { expect } from 'chai';
+import type { Page } from 'playwright-core';
+import { useBrowser } from '../support/browser.ts';
+import { FakeWebServer } from '../support/fake-web-server.ts';
+import { DESK } from '../support/page-looks.ts';
+
+const QUESTIONS = 5_000;
+const KEYS = 40;
+const figures: Record<string, number> = {};
+
+/** For each of `count` keys the time from the key to the painted frame, sorted, in milliseconds. Runs in the page. */
+async function keyTimes(count: number): Promise<number[]> {
+  const input = document.getElementById('composer-input') as HTMLTextAreaElement;
+  const setValue = Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, 'value')?.set;
+  const painted = () => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve, 0)));
+  const times: number[] = [];
+  for (let n = 0; n < count; n++) {
+    await painted();
+    const start = performance.now();
+    setValue?.call(input, `${input.value}x`);
+    input.dispatchEvent(new Event('input', { bubbles: true }));
+    // Forces style and layout, so that the frame's whole cost is in the figure.
+    document.body.getBoundingClientRect();
+    times.push(performance.now() - start);
+  }
+  return times.sort((a, b) => a - b);
+}
+
+describe('a conversation of 10,000 entries', function () {
+  this.timeout(240_000);
+  const inBrowser = useBrowser();
+  let server: FakeWebServer;
+  let url: string;
+  before(async () => {
+    server = new FakeWebServer({ history: QUESTIONS });
+    url = await server.listen();
+  });
+  after(async () => {
+    await server.close();
+    const folder = fileURLToPath(new URL('./shots', import.meta.url));
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(`${folder}/figures.json`, `${JSON.stringify(figures, null, 2)}\n`);
+    for (const [name, value] of Object.entries(figures)) console.log(`      ${name}: ${Math.round(value * 10) / 10}`);
+  });
+  const ready = (page: Page) => page.locator('main.scroller[aria-busy="false"]').waitFor();
+  const measureKeys = async (page: Page, name: string) => {
+    const times = await page.evaluate(keyTimes, KEYS);
+    figures[`${name}, median ms per key`] = times[KEYS / 2] ?? 0;
+    figures[`${name}, slowest ms per key`] = times.at(-1) ?? 0;
+    await page.locator('#composer-input').fill('');
+  };
+
+  it(
+    'opens with its newest page alone, at the end, and is ready on a slow machine',
+    inBrowser(async (browsing) => {
+      const context = await browsing.context({ viewport: DESK });
+      const page = await context.newPage();
+      const devtools = await context.newCDPSession(page);
+      await devtools.send('Emulation.setCPUThrottlingRate', { rate: 4 });
+      await browsing.goto(page, url);
+      await ready(page);
+      await page.locator('.message').last().waitFor();
+      figures['ready after ms, CPU slowed 4 times'] = await page.evaluate(() => performance.now());
+      await devtools.send('Emulation.setCPUThrottlingRate', { rate: 1 });
+      expect(browsing.requests.filter((asked) => asked.includes('/entries'))).to.have.length(1);
+      await page.getByText('Question 1 of the past').waitFor();
+      expect(await page.getByRole('button', { name: 'Jump to latest' }).count()).to.equal(0);
+      await measureKeys(page, 'typing beside 50 entries');
+    }),
+  );
+
+  it(
+    'grows upwards to its beginning while somebody scrolls: nothing jumps, and only what is near is drawn',
+    inBrowser(async (browsing) => {
+      const page = await browsing.open(url, { viewport: DESK });
+      await ready(page);
+      // What a reader sees stays where it is when an older page comes above it.
+      const firstSeen = () =>
+        page.evaluate(() => {
+          const edge = document.querySelector('.scroller')?.getBoundingClientRect().top ?? 0;
+          const seen = [...document.querySelectorAll('.message')].find((message) => message.getBoundingClientRect().top >= edge);
+          return { id: seen?.getAttribute('data-message-id') ?? '', top: Math.round(seen?.getBoundingClientRect().top ?? 0) };
+        });
+      const pages = () => browsing.requests.filter((asked) => asked.includes('before=')).length;
+      await page.locator('.scroller').evaluate((box) => box.scrollTo(0, 250));
+      const before = await firstSeen();
+      await page.waitForFunction(() => (document.querySelector('.scroller')?.scrollTop ?? 0) > 2_000);
+      const after = await page.evaluate((id) => {
+        const message = document.querySelector(`[data-message-id="${id}"]`);
+        return Math.round(message?.getBoundingClientRect().top ?? Number.NaN);
+      }, before.id);
+      expect(Math.abs(after - before.top)).to.be.lessThan(3);
+      expect(pages()).to.be.greaterThan(0);
+      // Somebody who holds the Home key.
+      await page.evaluate(
+        () =>
+          new Promise<void>((resolve) => {
+            const box = document.querySelector('.scroller');
+            const up = () => {
+              if (document.querySelector('.older') === null) return resolve();
+              box?.scrollTo(0, 0);
+              requestAnimationFrame(up);
+            };
+            up();
+          }),
+      );
+      await page.locator('.scroller').evaluate((box) => box.scrollTo(0, 0));
+      await page.getByText(`Question ${QUESTIONS} of the past`).waitFor();
+      const drawn = await page.locator('.message').count();
+      figures['messages drawn of 10,000'] = drawn;
+      expect(drawn).to.be.lessThan(300);
+      await measureKeys(page, 'typing beside 10,000 entries');
+      await page.getByRole('button', { name: 'Jump to latest' }).click();
+      await page.getByText('Question 1 of the past').waitFor();
+      await measureKeys(page, 'typing beside 10,000 entries, at the end');
+    }),
+  );
+});

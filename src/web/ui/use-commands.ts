@@ -1,0 +1,138 @@
+/**
+ * Owns: the commands that make sense now, and their keys.
+ */
+import { useEffect, useSyncExternalStore } from 'react';
+import { LANGUAGE_CHOICES, savedLanguage, saveLanguage } from '../language.ts';
+import { exportUrl } from '../net/api.ts';
+import type { AnswerItem, TimelineItem } from '../store/timeline.ts';
+import { runningTurn } from '../store/timeline.ts';
+import { t } from '../strings.ts';
+import type { Command } from './commands.ts';
+import { useChat, usePage } from './context.ts';
+import { isCovered, matches, SHORTCUTS } from './shortcuts.ts';
+import { chooseTheme, THEMES, theme } from './theme.ts';
+import { nearestQuestion } from './travel.ts';
+import type { Follow } from './use-follow.ts';
+import { MARK_CLASS } from './use-reading.ts';
+
+interface Around {
+  items: readonly TimelineItem[];
+  follow: Follow;
+  /** The mark of what is new is in the conversation. */
+  marked: boolean;
+  openPalette(): void;
+  openShortcuts(): void;
+}
+
+export function focusComposer(): void {
+  document.getElementById('composer-input')?.focus();
+}
+
+/** Loads the page anew in another language. Drafts and unsent questions are kept. */
+export function chooseLanguage(choice: (typeof LANGUAGE_CHOICES)[number]): void {
+  saveLanguage(choice);
+  location.reload();
+}
+
+function download(url: string): void {
+  const link = document.createElement('a');
+  link.href = url;
+  link.download = '';
+  link.click();
+}
+
+/** Where the person goes inside the conversation. */
+function travelCommands({ items, follow, marked }: Around): Command[] {
+  if (items.length === 0) return [];
+  const travel = (direction: 'up' | 'down') => () => {
+    const question = nearestQuestion(follow, direction);
+    if (question !== null) follow.show(question);
+    else if (direction === 'down') follow.toEnd();
+  };
+  const toMark = () => {
+    const mark = follow.content.current?.getElementsByClassName(MARK_CLASS)[0];
+    if (mark !== undefined) follow.show(mark);
+  };
+  return [
+    { id: 'latest', label: t.commands.latest, shortcut: SHORTCUTS.latest, run: follow.toEnd },
+    ...(marked ? [{ id: 'firstNew', label: t.commands.firstNew, run: toMark }] : []),
+    { id: 'previousQuestion', label: t.commands.previousQuestion, shortcut: SHORTCUTS.previousQuestion, run: travel('up') },
+    { id: 'nextQuestion', label: t.commands.nextQuestion, shortcut: SHORTCUTS.nextQuestion, run: travel('down') },
+  ];
+}
+
+function settingCommands(): Command[] {
+  const themes = THEMES.filter((choice) => choice !== theme.get()).map((choice) => ({
+    id: `theme-${choice}`,
+    label: t.commands.setting(t.theme.label, t.theme[choice]),
+    run: () => chooseTheme(choice),
+  }));
+  const languages = LANGUAGE_CHOICES.filter((choice) => choice !== savedLanguage()).map((choice) => ({
+    id: `language-${choice}`,
+    label: t.commands.setting(t.languages.label, t.languages[choice]),
+    run: () => chooseLanguage(choice),
+  }));
+  return [...themes, ...languages];
+}
+
+function copyLast(items: readonly TimelineItem[]): Command[] {
+  const last = items.findLast((item): item is AnswerItem => item.kind === 'answer' && item.entryId !== null && item.text !== '');
+  if (last === undefined) return [];
+  return [{ id: 'copyLast', label: t.commands.copyLast, run: () => void navigator.clipboard?.writeText(last.text).catch(() => undefined) }];
+}
+
+export function useCommands(around: Around): readonly Command[] {
+  const { controller, session, notifier } = usePage();
+  const { items, openPalette, openShortcuts } = around;
+  const runningId = useChat((state) => runningTurn(state, state.mainId)?.id ?? null);
+  const hasConversation = useChat((state) => state.mainId !== null);
+  const notify = useSyncExternalStore(notifier.state.subscribe, notifier.state.get);
+  const { slug } = session.workspace;
+  const stop: Command[] =
+    runningId === null
+      ? []
+      : [{ id: 'stop', label: t.commands.stop, shortcut: SHORTCUTS.stop, run: () => void controller.stopTurn(runningId) }];
+  const downloads: Command[] = !hasConversation
+    ? []
+    : (['markdown', 'json'] as const).map((format) => ({
+        id: `download-${format}`,
+        label: t.download[format],
+        run: () => download(exportUrl(slug, format)),
+      }));
+  const notices: Command[] =
+    notify === 'unsupported'
+      ? []
+      : [
+          {
+            id: 'notify',
+            label: notify === 'off' ? t.commands.notifyOn : t.commands.notifyOff,
+            run: () => void notifier.turn(notify === 'off'),
+          },
+        ];
+  return [
+    { id: 'write', label: t.commands.write, shortcut: SHORTCUTS.write, run: focusComposer },
+    ...stop,
+    ...travelCommands(around),
+    ...copyLast(items),
+    ...downloads,
+    ...notices,
+    ...settingCommands(),
+    { id: 'shortcuts', label: t.commands.shortcuts, shortcut: SHORTCUTS.shortcuts, run: openShortcuts },
+    { id: 'palette', label: t.commands.palette, shortcut: SHORTCUTS.palette, run: openPalette },
+  ];
+}
+
+/** Runs the command whose keys are pressed, wherever the focus is; nothing while a dialog or a menu is open. */
+export function useShortcuts(commands: readonly Command[]): void {
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      if (event.isComposing || event.defaultPrevented || isCovered()) return;
+      const command = commands.find(({ shortcut }) => shortcut !== undefined && matches(shortcut, event));
+      if (command === undefined) return;
+      event.preventDefault();
+      command.run();
+    };
+    addEventListener('keydown', onKey);
+    return () => removeEventListener('keydown', onKey);
+  }, [commands]);
+}
