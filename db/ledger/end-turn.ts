@@ -68,14 +68,47 @@ const endRow = z.object({
   duration_ms: z.number(),
 });
 
+/** The entries of an end as the columns of a statement. */
+function toColumns(entries: readonly NewEntry[]) {
+  const column = <K extends keyof NewEntry>(key: K) => entries.map((entry) => entry[key] ?? null);
+  const searched = ({ kind, text, searchText }: NewEntry) => (searchText === undefined && kind === 'ANSWER' ? text : (searchText ?? null));
+  return sql.fragment`
+    ${sql.array(column('id'), 'uuid')}, ${sql.array(column('kind'), 'text')}, ${sql.array(column('text'), 'text')},
+    ${sql.array(column('payload'), 'text')}, ${sql.array(entries.map(searched), 'text')},
+    ${sql.array(
+      entries.map(({ copy }) => copy !== undefined),
+      'bool',
+    )},
+    ${sql.array(
+      entries.map(({ copy }) => copy?.skeleton ?? null),
+      'text',
+    )},
+    ${sql.array(
+      entries.map(({ copy }) => (copy?.sourceIds ? `{${copy.sourceIds.join(',')}}` : null)),
+      'text',
+    )}, ${sql.array(column('firstKeptId'), 'uuid')}`;
+}
+
+/** What each summary of an end covers, in path order: `kept` where the first entry stands that it keeps, `cover` up to where. */
+const COVERAGE = sql.fragment`
+  kept as (
+  -- Where the first entry stands that a summary keeps: in the ledger at (turn_seq, seq), or the nth of this end. One that keeps nothing
+  -- that is known here keeps what comes after itself. No row: a thread's summary that keeps entries of its parent covers none of its own.
+  select g.id, coalesce(kt.question_seq, k.seq, claim.question_seq) as turn_seq, coalesce(k.seq, conv.seq_before + 1) as seq,
+    case when k.id is null then coalesce(own.nth, g.nth) else 1 end as nth
+  from given g cross join conv cross join claim left join given own on own.id = g.first_kept_id
+    left join mentor_entry k on k.id = g.first_kept_id and k.conversation_id = conv.id left join mentor_turn kt on kt.id = k.turn_id
+  where g.kind = 'SUMMARY'
+    and not exists (select 1 from mentor_entry up where up.id = g.first_kept_id and up.conversation_id = conv.parent_conversation_id)
+    ), cover as (
+  -- The last entry before it, in path order; coverage starts at the first entry of the conversation.
+  select kept.id, case when kept.nth > 1 then conv.seq_before + kept.nth - 1 else
+    (select e.seq from mentor_entry e left join mentor_turn t on t.id = e.turn_id
+     where e.conversation_id = conv.id and (coalesce(t.question_seq, e.seq), e.seq) < (kept.turn_seq, kept.seq)
+     order by coalesce(t.question_seq, e.seq) desc, e.seq desc limit 1) end as to_seq
+  from kept, conv`;
+
 export async function endTurn(db: Executor, p: EndParams): Promise<EndResult> {
-  const list = <K extends keyof NewEntry>(key: K) => p.entries.map((entry) => entry[key] ?? null);
-  const searchTexts = p.entries.map((entry) =>
-    entry.searchText === undefined && entry.kind === 'ANSWER' ? entry.text : (entry.searchText ?? null),
-  );
-  const isCopy = p.entries.map(({ copy }) => copy !== undefined);
-  const skeletons = p.entries.map(({ copy }) => copy?.skeleton ?? null);
-  const sources = p.entries.map(({ copy }) => copy?.sourceIds && `{${copy.sourceIds.join(',')}}`).map((ids) => ids ?? null);
   const row = await db.maybeOne(sql.prepared('ledger_end_turn', endRow)`
     with claim as materialized (
       select r.id, r.turn_id, t.account_id, t.surface, t.status, t.question_seq, r.context_erasures, c.parent_conversation_id as main_id,
@@ -88,9 +121,8 @@ export async function endTurn(db: Executor, p: EndParams): Promise<EndResult> {
     ), tree as materialized (
       select m.erasures from fence, claim join mentor_conversation m on m.id = claim.main_id for key share of m
     ), given as materialized (
-      select g.* from fence, claim, unnest(${sql.array(list('id'), 'uuid')}, ${sql.array(list('kind'), 'text')}, ${sql.array(list('text'), 'text')},
-        ${sql.array(list('payload'), 'text')}, ${sql.array(searchTexts, 'text')}, ${sql.array(isCopy, 'bool')}, ${sql.array(skeletons, 'text')},
-        ${sql.array(sources, 'text')}, ${sql.array(list('firstKeptId'), 'uuid')}) with ordinality as g(id, kind, text, payload, search_text, is_copy, skeleton, sources, first_kept_id, nth)
+      select g.* from fence, claim, unnest(${toColumns(p.entries)})
+        with ordinality as g(id, kind, text, payload, search_text, is_copy, skeleton, sources, first_kept_id, nth)
       where fence.may_write and claim.asked
     ), conv as (
       update mentor_conversation c set version = c.version + 1, last_seq = c.last_seq + (select count(*) from given),
@@ -116,22 +148,7 @@ export async function endTurn(db: Executor, p: EndParams): Promise<EndResult> {
       returning r.id
     ), freed as (
       update turn_slot s set run_id = null from run where s.run_id = run.id
-    ), kept as (
-      -- Where the first entry stands that a summary keeps: in the ledger at (turn_seq, seq), or the nth of this end. One that keeps nothing
-      -- that is known here keeps what comes after itself. No row: a thread's summary that keeps entries of its parent covers none of its own.
-      select g.id, coalesce(kt.question_seq, k.seq, claim.question_seq) as turn_seq, coalesce(k.seq, conv.seq_before + 1) as seq,
-        case when k.id is null then coalesce(own.nth, g.nth) else 1 end as nth
-      from given g cross join conv cross join claim left join given own on own.id = g.first_kept_id
-        left join mentor_entry k on k.id = g.first_kept_id and k.conversation_id = conv.id left join mentor_turn kt on kt.id = k.turn_id
-      where g.kind = 'SUMMARY'
-        and not exists (select 1 from mentor_entry up where up.id = g.first_kept_id and up.conversation_id = conv.parent_conversation_id)
-    ), cover as (
-      -- The last entry before it, in path order; coverage starts at the first entry of the conversation.
-      select kept.id, case when kept.nth > 1 then conv.seq_before + kept.nth - 1 else
-        (select e.seq from mentor_entry e left join mentor_turn t on t.id = e.turn_id
-         where e.conversation_id = conv.id and (coalesce(t.question_seq, e.seq), e.seq) < (kept.turn_seq, kept.seq)
-         order by coalesce(t.question_seq, e.seq) desc, e.seq desc limit 1) end as to_seq
-      from kept, conv
+    ), ${COVERAGE}
     ), entry as (
       insert into mentor_entry (id, workspace_id, conversation_id, turn_id, seq, kind, surface, text, search_text, payload, source_entry_ids,
         erased_at, from_seq, to_seq)
