@@ -7,7 +7,7 @@ import { ChatController } from '../../src/web/chat/controller.ts';
 import { type ChatApi, createApi } from '../../src/web/net/api.ts';
 import { browserClock } from '../../src/web/net/browser-clock.ts';
 import { EventStream } from '../../src/web/net/event-stream.ts';
-import { timeline } from '../../src/web/store/timeline.ts';
+import { type TimelineItem, timeline } from '../../src/web/store/timeline.ts';
 import { linesOf } from '../support/page-client.ts';
 import { CuttingServer } from '../support/page-cutter.ts';
 import { WebLedger } from '../support/page-ledger.ts';
@@ -48,104 +48,140 @@ function apiOf(ledger: WebLedger): ChatApi {
   };
 }
 
-describe('a page whose stream breaks', () => {
-  it(`${CUTS} times at random bytes, and comes back to another server each time, has every answer byte by byte, once and in order`, async function () {
-    this.timeout(160_000);
-    const seed = Date.now() % 2 ** 32;
-    console.log(`      seed ${seed}`);
-    const random = numbersFrom(seed);
-    const ledger = new WebLedger();
-    let cuts = 0;
-    let onCut: () => void = () => undefined;
+/** A ledger in which turns go on and end, two servers that break their streams, and a page that always comes back to the other one. */
+class Cutting {
+  readonly ledger = new WebLedger();
+  /** Turn id -> what was written of its answer. */
+  readonly written = new Map<string, string>();
+  readonly controller: ChatController;
+  readonly allCut = Promise.withResolvers<void>();
+  cuts = 0;
+  connections = 0;
+  readonly #random: () => number;
+  readonly #servers: readonly CuttingServer[];
+  #urls: readonly string[] = [];
+
+  constructor(random: () => number) {
+    this.#random = random;
     const ports = {
-      ledger,
+      ledger: this.ledger,
       random,
-      nextCutBytes: () => (cuts < CUTS ? 1 + Math.floor(random() * 3_000) : null),
-      onCut: () => onCut(),
+      nextCutBytes: () => (this.cuts < CUTS ? 1 + Math.floor(random() * 3_000) : null),
+      onCut: () => this.#onCut(),
     };
-    const servers = [new CuttingServer(ports), new CuttingServer(ports)];
-    const urls = await Promise.all(servers.map((server) => server.listen()));
-    let connections = 0;
-    const controller = new ChatController({
-      api: apiOf(ledger),
+    this.#servers = [new CuttingServer(ports), new CuttingServer(ports)];
+    this.controller = new ChatController({
+      api: apiOf(this.ledger),
       clock: hastyClock,
       random: () => 0,
       storage: { getItem: () => null, setItem: () => undefined, removeItem: () => undefined },
       storageKey: 'outbox',
       words: { failure: ({ kind }) => kind, leftBeforeSent: 'left' },
-      openStream(handlers) {
-        const stream = new EventStream(
-          '/events',
-          { fetch: (_path, init) => fetch(urls[connections++ % urls.length] as string, init), clock: hastyClock, random: () => 0 },
-          handlers,
-        );
+      openStream: (handlers) => {
+        const connect = (init: RequestInit) => fetch(this.#urls[this.connections++ % this.#urls.length] as string, init);
+        const stream = new EventStream('/', { fetch: (_path, init) => connect(init), clock: hastyClock, random: () => 0 }, handlers);
         return { start: () => stream.start(), stop: () => stream.stop(), requestSnapshot: () => stream.reconnect() };
       },
     });
-    const { chat } = controller;
-    const shown = () => timeline(chat.get(), chat.get().mainId);
-    const stored = new Map<string, string>();
+  }
 
-    /** The turn goes on a little; at the end it is answered with all of its words. */
-    const step = () => {
-      const turn = ledger.running;
-      if (turn === undefined) {
-        ledger.ask(`q${ledger.turns.length}`, `question ${ledger.turns.length} ${WORDS[ledger.turns.length % WORDS.length]}`);
-        ledger.claim();
-      } else if (cuts % CUTS_PER_TURN === 0) {
-        ledger.end('DONE', [stored.get(turn.id) ?? '']);
-      } else {
-        const words = Array.from({ length: 1 + Math.floor(random() * 8) }, () => WORDS[Math.floor(random() * WORDS.length)]).join('');
-        stored.set(turn.id, (stored.get(turn.id) ?? '') + words);
-        ledger.write(words);
-      }
-      for (const server of servers) server.tell();
-    };
-    /** What is shown was written, from its beginning; nothing is there twice. */
-    const check = () => {
-      const items = shown();
-      expect(new Set(items.map(({ id }) => id)).size).to.equal(items.length);
-      for (const item of items) {
-        if (item.kind === 'answer' && item.turnId !== null) expect((stored.get(item.turnId) ?? '').startsWith(item.text)).to.equal(true);
-      }
-    };
+  async start(): Promise<void> {
+    this.#urls = await Promise.all(this.#servers.map((server) => server.listen()));
+    this.controller.start();
+  }
 
-    const allCut = Promise.withResolvers<void>();
-    onCut = () => {
-      cuts += 1;
-      try {
-        check();
-        step();
-      } catch (error) {
-        allCut.reject(error);
-      }
-      if (cuts >= CUTS) allCut.resolve();
-    };
-    const writing = setInterval(step, 1);
+  async close(): Promise<void> {
+    this.controller.stop();
+    await Promise.all(this.#servers.map((server) => server.close()));
+  }
+
+  /** The running turn goes on a little, or ends; or a question is asked. */
+  step(): void {
+    const turn = this.ledger.running;
+    if (turn === undefined) {
+      const number = this.ledger.turns.length;
+      this.ledger.ask(`q${number}`, `question ${number} ${WORDS[number % WORDS.length]}`);
+      this.ledger.claim();
+    } else if (this.cuts % CUTS_PER_TURN === 0) this.end();
+    else {
+      const pick = () => WORDS[Math.floor(this.#random() * WORDS.length)];
+      const words = Array.from({ length: 1 + Math.floor(this.#random() * 8) }, pick).join('');
+      this.written.set(turn.id, (this.written.get(turn.id) ?? '') + words);
+      this.ledger.write(words);
+    }
+    this.#tell();
+  }
+
+  /** The running turn ends with all of its words. */
+  end(): void {
+    const turn = this.ledger.running;
+    if (turn !== undefined) this.ledger.end('DONE', [this.written.get(turn.id) ?? '']);
+    this.#tell();
+  }
+
+  items(): readonly TimelineItem[] {
+    const state = this.controller.chat.get();
+    return timeline(state, state.mainId);
+  }
+
+  /** Resolves when the page shows what the ledger has. */
+  async exact(): Promise<void> {
+    const { chat } = this.controller;
+    const isExact = () => chat.get().sync === null && JSON.stringify(linesOf(chat.get())) === JSON.stringify(this.ledger.lines());
+    await new Promise<void>((resolve) => {
+      const look = () => isExact() && resolve();
+      chat.subscribe(look);
+      look();
+    });
+  }
+
+  #tell(): void {
+    for (const server of this.#servers) server.tell();
+  }
+
+  #onCut(): void {
+    this.cuts += 1;
     try {
-      controller.start();
-      await allCut.promise;
+      this.#check();
+      this.step();
+    } catch (error) {
+      this.allCut.reject(error);
+    }
+    if (this.cuts >= CUTS) this.allCut.resolve();
+  }
+
+  /** Nothing is there twice, and what is shown of an answer is how it began. */
+  #check(): void {
+    const items = this.items();
+    expect(new Set(items.map(({ id }) => id)).size).to.equal(items.length);
+    for (const item of items) {
+      if (item.kind === 'answer') expect((this.written.get(item.turnId ?? '') ?? '').startsWith(item.text)).to.equal(true);
+    }
+  }
+}
+
+describe('a page whose stream breaks', () => {
+  it(`${CUTS} times at random bytes, and comes back to another server each time, has every answer byte by byte, once and in order`, async function () {
+    this.timeout(160_000);
+    const seed = Date.now() % 2 ** 32;
+    const cutting = new Cutting(numbersFrom(seed));
+    const writing = setInterval(() => cutting.step(), 1);
+    try {
+      await cutting.start();
+      await cutting.allCut.promise;
       clearInterval(writing);
-      const last = ledger.running;
-      if (last !== undefined) ledger.end('DONE', [stored.get(last.id) ?? '']);
-      for (const server of servers) server.tell();
-      await new Promise<void>((resolve) => {
-        const look = () => {
-          const calm = chat.get().sync === null && JSON.stringify(linesOf(chat.get())) === JSON.stringify(ledger.lines());
-          if (calm) resolve();
-        };
-        chat.subscribe(look);
-        look();
-      });
-      const answers = shown().flatMap((item) => (item.kind === 'answer' ? [item.text] : []));
-      const written = ledger.turns.map(({ id }) => stored.get(id) ?? '');
-      expect(answers.length).to.be.greaterThan(CUTS / CUTS_PER_TURN / 2);
-      expect(Buffer.compare(Buffer.from(answers.join('\0')), Buffer.from(written.join('\0')))).to.equal(0);
-      console.log(`      ${cuts} cuts, ${connections} connections, ${ledger.turns.length} answers`);
+      cutting.end();
+      await cutting.exact();
+      const shown = cutting.items().flatMap((item) => (item.kind === 'answer' ? [item.text] : []));
+      const written = cutting.ledger.turns.map(({ id }) => cutting.written.get(id) ?? '');
+      expect(shown.length).to.be.greaterThan(CUTS / CUTS_PER_TURN / 2);
+      expect(Buffer.compare(Buffer.from(shown.join('\0')), Buffer.from(written.join('\0')))).to.equal(0);
     } finally {
       clearInterval(writing);
-      controller.stop();
-      await Promise.all(servers.map((server) => server.close()));
+      await cutting.close();
+      process.stdout.write(
+        `      seed ${seed}: ${cutting.cuts} cuts, ${cutting.connections} connections, ${cutting.ledger.turns.length} answers\n`,
+      );
     }
   });
 });

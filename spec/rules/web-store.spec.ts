@@ -6,50 +6,11 @@ import { expect } from 'chai';
 import type { Partial } from '../../src/contract/events.ts';
 import type { Turn } from '../../src/contract/web.ts';
 import { announcements } from '../../src/web/store/announce.ts';
+import { keepUnchanged } from '../../src/web/store/keep-unchanged.ts';
 import type { ChatAction, ChatState } from '../../src/web/store/state.ts';
-import { keepUnchanged, timeline } from '../../src/web/store/timeline.ts';
+import { timeline } from '../../src/web/store/timeline.ts';
 import { Client, connected, linesOf } from '../support/page-client.ts';
 import { WebLedger } from '../support/page-ledger.ts';
-
-describe('the stage of an answer', () => {
-  const shownStage = (client: Client): string | null => {
-    const item = timeline(client.state, client.state.mainId).at(-1);
-    return item?.kind === 'answer' ? item.stage : 'not live';
-  };
-  const news = (ledger: WebLedger, from: number) => ledger.log.slice(from) as ChatAction[];
-
-  it('gives way to the words that come under it, and comes back with the next stage, also across a reconnection', () => {
-    const ledger = new WebLedger();
-    ledger.ask('a', 'first?');
-    ledger.claim();
-    const client = connected(ledger);
-    expect(shownStage(client)).to.equal('Thinking…');
-    let from = ledger.log.length;
-    ledger.write('One ');
-    expect(shownStage(client.act(...news(ledger, from)))).to.equal(null);
-    expect(shownStage(client.connect(ledger))).to.equal(null);
-    from = ledger.log.length;
-    ledger.write('moment. ', 'Reading the documents…');
-    expect(shownStage(client.act(...news(ledger, from)))).to.equal('Reading the documents…');
-    from = ledger.log.length;
-    ledger.write('', 'Thinking…');
-    expect(shownStage(client.act(...news(ledger, from)))).to.equal('Thinking…');
-    from = ledger.log.length;
-    ledger.write('Done.');
-    expect(shownStage(client.act(...news(ledger, from)))).to.equal(null);
-  });
-
-  it('is shown instead of words that have a hole', () => {
-    const ledger = new WebLedger();
-    ledger.ask('a', 'first?');
-    ledger.claim();
-    const client = connected(ledger);
-    ledger.write('lost ');
-    const from = ledger.log.length;
-    ledger.write('words');
-    expect(shownStage(client.act(...news(ledger, from)))).to.equal('Thinking…');
-  });
-});
 
 describe('a page that is opened', () => {
   it('during the second turn shows each message once (G1)', () => {

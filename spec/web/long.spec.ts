@@ -18,7 +18,7 @@ const figures: Record<string, number> = {};
 async function keyTimes(count: number): Promise<number[]> {
   const input = document.getElementById('composer-input') as HTMLTextAreaElement;
   const setValue = Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, 'value')?.set;
-  const painted = () => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve, 0)));
+  const painted = () => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)));
   const times: number[] = [];
   for (let n = 0; n < count; n++) {
     await painted();
@@ -46,7 +46,7 @@ describe('a conversation of 10,000 entries', function () {
     const folder = fileURLToPath(new URL('./shots', import.meta.url));
     mkdirSync(folder, { recursive: true });
     writeFileSync(`${folder}/figures.json`, `${JSON.stringify(figures, null, 2)}\n`);
-    for (const [name, value] of Object.entries(figures)) console.log(`      ${name}: ${Math.round(value * 10) / 10}`);
+    for (const [name, value] of Object.entries(figures)) process.stdout.write(`      ${name}: ${Math.round(value * 10) / 10}\n`);
   });
   const ready = (page: Page) => page.locator('main.scroller[aria-busy="false"]').waitFor();
   const measureKeys = async (page: Page, name: string) => {

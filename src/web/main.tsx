@@ -11,6 +11,7 @@ import './styles/message.css';
 import './styles/composer.css';
 import './styles/markdown.css';
 import './styles/overlays.css';
+import './styles/palette.css';
 import { t } from './strings.ts';
 import { App } from './ui/App.tsx';
 import { ErrorBoundary } from './ui/ErrorBoundary.tsx';

@@ -4,7 +4,8 @@
  * - The fold is idempotent: a repeat is ignored, an overlap adds only what is new.
  * - A delta that starts after the known text leaves a gap: the words are kept back and only the stage is shown.
  * - A newer epoch is another attempt: the words of the older one are discarded, never continued.
- * - Words that come under a stage that was there before them take its place; the next stage takes theirs.
+ * - Words take the place of the stage that was there before them, and of the one with which the attempt began (what it does between
+ *   tools); a stage that comes with them or after them takes theirs.
  */
 import type { Partial } from '../../contract/events.ts';
 
@@ -16,6 +17,8 @@ export interface LiveText {
   seenTo: number;
   /** What the assistant does right now, for a person. */
   stage: string | null;
+  /** The stage with which the attempt began; null when that was not seen. */
+  idleStage: string | null;
   /** Words came since the stage began: they are what happens now, and the stage is old news. */
   writing: boolean;
   /** The turn is over: the words only stay until the answer's entry arrives. */
@@ -34,7 +37,8 @@ function begin(partial: Partial): LiveText {
     text: whole ? partial.text : '',
     seenTo: partial.offset + partial.text.length,
     stage: partial.stage,
-    writing: false,
+    idleStage: whole ? partial.stage : null,
+    writing: whole && partial.text !== '',
     closed: false,
   };
 }
@@ -53,7 +57,8 @@ export function foldPartial(known: LiveText | undefined, partial: Partial, floor
   const end = partial.offset + partial.text.length;
   const seenTo = Math.max(known.seenTo, end);
   const stage = end >= known.seenTo ? partial.stage : known.stage;
-  const writing = stage === known.stage && (known.writing || end > known.seenTo);
+  const tookPlace = end > known.seenTo && (stage === known.stage || stage === known.idleStage);
+  const writing = tookPlace || (stage === known.stage && known.writing);
   const fits = partial.offset <= known.text.length && end > known.text.length;
   const text = fits ? known.text + partial.text.slice(known.text.length - partial.offset) : known.text;
   if (text === known.text && seenTo === known.seenTo && stage === known.stage) return known;

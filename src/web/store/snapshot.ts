@@ -29,14 +29,15 @@ export function hold(state: ChatState, action: HeldAction): ChatState {
   return { ...state, sync: { ...state.sync, held: [...state.sync.held, action] } };
 }
 
-/** A snapshot does not tell whether words came after the stage began; what was known of the same stage is still true. */
+/** A snapshot does not tell how the attempt began, nor whether words came after its stage; what was known of that is still true. */
 function liveOf(state: ChatState, partials: readonly Partial[]): Record<string, LiveText> {
   const live: Record<string, LiveText> = {};
   for (const partial of partials) {
     const folded = foldPartial(undefined, partial, state.epochFloors[partial.turnId] ?? null);
-    const known = state.live[partial.turnId];
-    const writing = known !== undefined && known.epoch === partial.epoch && known.stage === partial.stage && known.writing;
-    if (folded !== undefined) live[partial.turnId] = { ...folded, writing };
+    const before = state.live[partial.turnId];
+    const known = before?.epoch === partial.epoch ? before : undefined;
+    const writing = known?.writing === true && known.stage === partial.stage;
+    if (folded !== undefined) live[partial.turnId] = { ...folded, writing, idleStage: known?.idleStage ?? null };
   }
   return live;
 }

@@ -35,6 +35,63 @@ function restore(scroller: HTMLElement, anchor: Anchor): void {
   scroller.scrollTop += top - scroller.getBoundingClientRect().top - anchor.topPx;
 }
 
+interface Watched {
+  box: HTMLElement;
+  inner: HTMLElement;
+  /** Whether the end is followed. */
+  following: { current: boolean };
+  setAtEnd(atEnd: boolean): void;
+}
+
+/** Follows or keeps the place from now on. Returns the way to undo it. */
+function keepPlace({ box, inner, following, setAtEnd }: Watched): () => void {
+  let anchor: Anchor | null = null;
+  let lastTopPx = box.scrollTop;
+  let lastSizesPx = '';
+  const sizesPx = () => `${box.scrollHeight}/${box.clientHeight}`;
+  const remember = () => {
+    lastTopPx = box.scrollTop;
+    lastSizesPx = sizesPx();
+    anchor = following.current ? null : findAnchor(box, inner);
+  };
+  const onScroll = () => {
+    if (sizesPx() !== lastSizesPx) {
+      // Something grew or shrank in the same frame, and `onResize` is about to run: it needs the anchor from before that, where the
+      // person has scrolled it to.
+      if (anchor !== null) anchor = { element: anchor.element, topPx: anchor.topPx - (box.scrollTop - lastTopPx) };
+      lastTopPx = box.scrollTop;
+      return;
+    }
+    const near = distanceToEndPx(box) <= endSlackPx;
+    // Only a person leaves the end, and only upwards.
+    const upByHand = box.scrollTop < lastTopPx - 1;
+    if (upByHand) following.current = distanceToEndPx(box) <= 1;
+    else if (near) following.current = true;
+    setAtEnd(near || following.current);
+    remember();
+  };
+  // While words arrive in every frame, the wheel itself is the surest sign.
+  const onWheel = (event: WheelEvent) => {
+    if (event.deltaY < 0 && box.scrollTop > 0) following.current = false;
+  };
+  const onResize = () => {
+    if (following.current) box.scrollTop = box.scrollHeight;
+    else if (anchor?.element.isConnected) restore(box, anchor);
+    setAtEnd(following.current || distanceToEndPx(box) <= endSlackPx);
+    remember();
+  };
+  const observer = new ResizeObserver(onResize);
+  observer.observe(box);
+  observer.observe(inner);
+  box.addEventListener('scroll', onScroll, { passive: true });
+  box.addEventListener('wheel', onWheel, { passive: true });
+  return () => {
+    observer.disconnect();
+    box.removeEventListener('scroll', onScroll);
+    box.removeEventListener('wheel', onWheel);
+  };
+}
+
 export interface Follow {
   scroller: RefObject<HTMLDivElement | null>;
   content: RefObject<HTMLDivElement | null>;
@@ -65,54 +122,8 @@ export function useFollow(): Follow {
   }, []);
 
   useEffect(() => {
-    const box = scroller.current;
-    const inner = content.current;
-    if (box === null || inner === null) return;
-    let anchor: Anchor | null = null;
-    let lastTopPx = box.scrollTop;
-    let lastSizesPx = '';
-    const sizesPx = () => `${box.scrollHeight}/${box.clientHeight}`;
-    const remember = () => {
-      lastTopPx = box.scrollTop;
-      lastSizesPx = sizesPx();
-      anchor = following.current ? null : findAnchor(box, inner);
-    };
-    const onScroll = () => {
-      if (sizesPx() !== lastSizesPx) {
-        // Something grew or shrank in the same frame, and `onResize` is about to run: it needs the anchor from before that, where the
-        // person has scrolled it to.
-        if (anchor !== null) anchor = { element: anchor.element, topPx: anchor.topPx - (box.scrollTop - lastTopPx) };
-        lastTopPx = box.scrollTop;
-        return;
-      }
-      const near = distanceToEndPx(box) <= endSlackPx;
-      // Only a person leaves the end, and only upwards.
-      const upByHand = box.scrollTop < lastTopPx - 1;
-      if (upByHand) following.current = distanceToEndPx(box) <= 1;
-      else if (near) following.current = true;
-      setAtEnd(near || following.current);
-      remember();
-    };
-    // While words arrive in every frame, the wheel itself is the surest sign.
-    const onWheel = (event: WheelEvent) => {
-      if (event.deltaY < 0 && box.scrollTop > 0) following.current = false;
-    };
-    const onResize = () => {
-      if (following.current) box.scrollTop = box.scrollHeight;
-      else if (anchor?.element.isConnected) restore(box, anchor);
-      setAtEnd(following.current || distanceToEndPx(box) <= endSlackPx);
-      remember();
-    };
-    const observer = new ResizeObserver(onResize);
-    observer.observe(box);
-    observer.observe(inner);
-    box.addEventListener('scroll', onScroll, { passive: true });
-    box.addEventListener('wheel', onWheel, { passive: true });
-    return () => {
-      observer.disconnect();
-      box.removeEventListener('scroll', onScroll);
-      box.removeEventListener('wheel', onWheel);
-    };
+    const [box, inner] = [scroller.current, content.current];
+    if (box !== null && inner !== null) return keepPlace({ box, inner, following, setAtEnd });
   }, []);
 
   return { scroller, content, atEnd, toEnd, show };

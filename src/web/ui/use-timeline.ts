@@ -2,7 +2,8 @@
  * Owns: the items of the main conversation for React: unchanged ones keep their identity, so that only changed messages are drawn again.
  */
 import { useCallback, useRef, useState } from 'react';
-import { keepUnchanged, rememberedTimeline, type TimelineItem } from '../store/timeline.ts';
+import { keepUnchanged } from '../store/keep-unchanged.ts';
+import { rememberedTimeline, type TimelineItem } from '../store/timeline.ts';
 import { useChat } from './context.ts';
 
 export function useTimeline(): readonly TimelineItem[] {
