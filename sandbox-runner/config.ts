@@ -51,9 +51,9 @@ export const RUNNER = {
   folderMaxBytes: 32 * 1024 * 1024,
   pathMaxChars: 512,
   pathMaxSegments: 64,
-  /** Limits of one loaded repository: its archive, its files and folders, and what one entry may say about the next. */
+  /** Limits of one loaded repository: its archive, its files with their folders and those of git itself, and what one entry may say about the next. */
   loadMaxBytes: 1024 * 1024 * 1024,
-  loadMaxFiles: 50_000,
+  loadMaxFiles: 2 * LIMITS.loadFilesMax,
   tarExtensionMaxBytes: 16 * 1024,
   /** Files of a load that are written at the same time, and the piece in which one is copied. */
   loadWriters: 8,

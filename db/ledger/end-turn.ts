@@ -110,7 +110,10 @@ const COVERAGE = sql.fragment`
 
 export async function endTurn(db: Executor, p: EndParams): Promise<EndResult> {
   const row = await db.maybeOne(sql.prepared('ledger_end_turn', endRow)`
-    with claim as materialized (
+    with moment as materialized (
+      -- One for the answer and for the conversation: a reader who compares the two must not see an answer that is newer than itself.
+      select clock_timestamp() as at
+    ), claim as materialized (
       select r.id, r.turn_id, t.account_id, t.surface, t.status, t.question_seq, r.context_erasures, c.parent_conversation_id as main_id,
         q.erased_at is null as asked
       from agent_run r join mentor_turn t on t.id = r.turn_id join mentor_entry q on q.id = t.question_entry_id
@@ -126,20 +129,20 @@ export async function endTurn(db: Executor, p: EndParams): Promise<EndResult> {
       where fence.may_write and claim.asked
     ), conv as (
       update mentor_conversation c set version = c.version + 1, last_seq = c.last_seq + (select count(*) from given),
-        last_answer_at = case when exists (select 1 from given where kind = 'ANSWER' and text is not null) then clock_timestamp()
+        last_answer_at = case when exists (select 1 from given where kind = 'ANSWER' and text is not null) then moment.at
           else c.last_answer_at end
-      from claim cross join fence left join tree on true
+      from moment cross join claim cross join fence left join tree on true
       where c.id = ${p.conversationId}::uuid and c.version = ${p.version}::bigint
       returning c.id, c.workspace_id, c.parent_conversation_id, c.version, c.last_seq, c.last_seq - (select count(*) from given) as seq_before,
         coalesce(tree.erasures, c.erasures) > claim.context_erasures as stale
     ), turn as (
       update mentor_turn t set
         status = case when t.status = 'STOPPED' then 'STOPPED' else ${p.status}::text end,
-        ended_at = coalesce(t.ended_at, clock_timestamp()),
+        ended_at = coalesce(t.ended_at, moment.at),
         error_code = case when t.status <> 'STOPPED' then ${p.error?.code ?? null}::text end,
         error_text = case when t.status <> 'STOPPED' then ${p.error?.text ?? null}::text end,
         error_detail = case when t.status <> 'STOPPED' then ${p.error?.detail ?? null}::text end
-      from claim, conv where t.id = claim.turn_id
+      from moment, claim, conv where t.id = claim.turn_id
       returning t.id, t.status, t.surface, (extract(epoch from t.started_at - t.created_at) * 1000)::int as queue_wait_ms,
         (extract(epoch from t.ended_at - t.created_at) * 1000)::int as duration_ms
     ), run as (
@@ -151,12 +154,12 @@ export async function endTurn(db: Executor, p: EndParams): Promise<EndResult> {
     ), ${COVERAGE}
     ), entry as (
       insert into mentor_entry (id, workspace_id, conversation_id, turn_id, seq, kind, surface, text, search_text, payload, source_entry_ids,
-        erased_at, from_seq, to_seq)
+        erased_at, from_seq, to_seq, created_at)
       select g.id, conv.workspace_id, conv.id, turn.id, conv.seq_before + g.nth, g.kind, claim.surface,
         g.text, g.search_text, case when conv.stale and g.is_copy then g.skeleton else g.payload end::json,
         case when not conv.stale then g.sources::uuid[] end, case when conv.stale and g.is_copy then clock_timestamp() end,
-        case when cover.to_seq is not null then 1 end, cover.to_seq
-      from given g cross join conv cross join turn cross join claim left join cover on cover.id = g.id
+        case when cover.to_seq is not null then 1 end, cover.to_seq, moment.at
+      from moment cross join given g cross join conv cross join turn cross join claim left join cover on cover.id = g.id
       returning id, kind, text, seq
     )
     select conv.version, turn.id as turn_id, turn.status, turn.surface, turn.queue_wait_ms, turn.duration_ms,

@@ -141,6 +141,8 @@ async function moveTurns(
 ): Promise<string[]> {
   await tx.any(sql.type(doneRow)`
     update agent_run set conversation_id = ${mainId} where conversation_id = ${oldId} returning 1`);
+  // The path of the merged conversation is another one: nobody compares it with what either was before (rule R13).
+  await tx.any(sql.type(doneRow)`delete from mentor_path where conversation_id in (${oldId}, ${mainId}) returning 1`);
   const rows = await tx.any(sql.type(idRow)`
     update mentor_turn t set account_id = ${claiming},
       conversation_id = case when t.conversation_id = ${oldId} then ${mainId}::uuid else t.conversation_id end,

@@ -110,7 +110,8 @@ describe('the activation of a conversation', () => {
     await lengthen(conversationId, 2_000, 5);
     const long = await explain(conversationId);
     expect(buffers(short)).to.be.above(0);
-    expect(buffers(long)).to.equal(buffers(short));
+    // An index may have grown by a level, and a vacuum may have passed by.
+    expect(buffers(long)).to.be.at.most(buffers(short) + 2);
     const scans = nodes(long).filter((node) => node['Relation Name'] !== undefined);
     expect(scans.map((node) => `${node['Node Type']} ${node['Relation Name']}`)).to.satisfy((all: readonly string[]) =>
       all.every((scan) => scan.startsWith('Index ')),

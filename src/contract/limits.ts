@@ -50,6 +50,8 @@ export const LIMITS = {
   documentMaxBytes: 256 * 1024,
   /** Repositories (heavy items) that one attempt may load. */
   loadsPerAttemptMax: 5,
+  /** Files of a tree that can be loaded. */
+  loadFilesMax: 50_000,
   /** Loads that one server prepares at once. */
   loadsAtOnceMax: 2,
   /** Events that wait for one reader before it gets a fresh snapshot instead. */

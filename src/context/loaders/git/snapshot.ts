@@ -6,6 +6,7 @@
 import { createReadStream } from 'node:fs';
 import { mkdir, readdir, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { LIMITS } from '../../../contract/limits.ts';
 import { ArchiveTooLarge, entryBytes, TarFileWriter } from '../../tar-file.ts';
 import type { Git, GitResult } from './git-command.ts';
 import type { Resolved } from './mirror.ts';
@@ -30,8 +31,6 @@ export type Snapshot =
   /** The tree has names that git itself would not check out (`.git`, `..`, …). */
   | { readonly kind: 'hostile' };
 
-/** Of one tree. */
-export const SNAPSHOT_FILES_MAX = 100_000;
 /** A path in the archive, UTF-8. */
 export const SNAPSHOT_PATH_MAX_BYTES = 400;
 const TAGS_MAX = 1_000;
@@ -68,7 +67,7 @@ async function listTree(request: SnapshotRequest): Promise<Tree | null> {
   const result = await mirrorGit(request, args, { outputMaxBytes: LISTING_MAX_BYTES });
   if (result.how === 'output') return null;
   const tree = readTree(done(result, 'list a tree'), SNAPSHOT_PATH_MAX_BYTES);
-  return tree.files.length + tree.submodules.length > SNAPSHOT_FILES_MAX ? null : tree;
+  return tree.files.length + tree.submodules.length > LIMITS.loadFilesMax ? null : tree;
 }
 
 /** What the history takes on disk here, which is about what it takes in a pack of its own. */
