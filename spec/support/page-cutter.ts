@@ -49,16 +49,24 @@ export class CuttingServer {
     const end = LINE_ENDS[Math.floor(random() * LINE_ENDS.length)] ?? '\n';
     let leftBytes = nextCutBytes() ?? Number.POSITIVE_INFINITY;
     let told = ledger.log.length;
+    const pieces: Buffer[] = [];
+    let writing = false;
+    // Each piece in a turn of its own: what is written at once would arrive as one.
+    const write = () => {
+      const piece = pieces.shift();
+      writing = piece !== undefined;
+      if (piece !== undefined) response.write(piece, () => setImmediate(write));
+      else if (leftBytes <= 0) response.destroy();
+    };
     const send = (event: string, data: unknown) => {
       let bytes = Buffer.from(`event: ${event}${end}data: ${JSON.stringify(data)}${end}${end}`);
       while (bytes.length > 0 && leftBytes > 0) {
         const piece = bytes.subarray(0, Math.min(leftBytes, 1 + Math.floor(random() * PIECE_MAX_BYTES)));
         bytes = bytes.subarray(piece.length);
         leftBytes -= piece.length;
-        response.write(piece, () => {
-          if (leftBytes <= 0) response.destroy();
-        });
+        pieces.push(piece);
       }
+      if (!writing) write();
     };
     const tell = () => {
       for (; told < ledger.log.length && leftBytes > 0; told++) {

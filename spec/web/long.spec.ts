@@ -32,6 +32,18 @@ async function keyTimes(count: number): Promise<number[]> {
   return times.sort((a, b) => a - b);
 }
 
+/** Where a message stands once it has stood still for ten frames. In the middle of a frame it may not be back in its place yet. Runs in the page. */
+async function restingTop(id: string): Promise<number> {
+  const top = () => Math.round(document.querySelector(`[data-message-id="${id}"]`)?.getBoundingClientRect().top ?? 0);
+  let [known, still] = [top(), 0];
+  while (still < 10) {
+    await new Promise(requestAnimationFrame);
+    still = top() === known ? still + 1 : 0;
+    known = top();
+  }
+  return known;
+}
+
 describe('a conversation of 10,000 entries', function () {
   this.timeout(240_000);
   const inBrowser = useBrowser();
@@ -91,10 +103,7 @@ describe('a conversation of 10,000 entries', function () {
       await page.locator('.scroller').evaluate((box) => box.scrollTo(0, 250));
       const before = await firstSeen();
       await page.waitForFunction(() => (document.querySelector('.scroller')?.scrollTop ?? 0) > 2_000);
-      const after = await page.evaluate((id) => {
-        const message = document.querySelector(`[data-message-id="${id}"]`);
-        return Math.round(message?.getBoundingClientRect().top ?? Number.NaN);
-      }, before.id);
+      const after = await page.evaluate(restingTop, before.id);
       expect(Math.abs(after - before.top)).to.be.lessThan(3);
       expect(pages()).to.be.greaterThan(0);
       // Somebody who holds the Home key.
