@@ -60,7 +60,7 @@ describe('people who sign in', function () {
     await done('workspace add forge --name Forge');
     await done('member add Ada@example.com --workspace forge --role operator');
     await done('member add bob@example.com --workspace forge');
-    expect(await done('member list --workspace forge')).to.match(/^forge +bob@example.com +bob +member +invited +\S+$/m);
+    expect(await done('member list --workspace forge')).to.match(/^forge +bob@example.com +bob +member +invited +on +\S+$/m);
 
     const [ada, bob] = [await signIn(port, 'Ada'), await signIn(port, 'Bob')];
     expect(await Promise.all([ask(ada, 'Of Ada?'), ask(bob, 'Of Bob?')])).to.deep.equal(['question,answer', 'question,answer']);
