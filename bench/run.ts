@@ -6,13 +6,14 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { claims } from './claims.ts';
 import { context } from './context.ts';
 import { gateway } from './gateway.ts';
 import { live } from './live.ts';
 import { type Report, type Scenario, toTable } from './support/figures.ts';
 import { turns } from './turns.ts';
 
-const SCENARIOS: Readonly<Record<string, Scenario>> = { turns, gateway, live, context };
+const SCENARIOS: Readonly<Record<string, Scenario>> = { turns, claims, gateway, live, context };
 const RESULTS = fileURLToPath(new URL('./results/', import.meta.url));
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
