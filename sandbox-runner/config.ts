@@ -40,6 +40,8 @@ export const RUNNER = {
   summaryToolResultTokens: 520,
   /** A request for a summary takes at least this part of the window, also of a model that may write very long answers. */
   summaryPartOfWindow: 4,
+  /** No model packs more text into a token than this part of the estimate of four characters for each (five characters). */
+  leastPartOfEstimate: 0.8,
   /** How long an aborted Pi may take to become idle. After that the process is given up. */
   abortMaxMs: 10_000,
   /** Code points of a path or a command in the note that replaces a tool result. */

@@ -2,13 +2,16 @@
  * Owns: how many tokens a conversation has for a model, without asking it. Pure.
  * Does not own: what follows from it (shorten.ts).
  */
+import { RUNNER } from './config.ts';
 import { pi, type SessionEntry, type SessionProjection } from './pi.ts';
 
 type Message = SessionProjection['messages'][number];
 
 /**
  * What the model would be sent of the conversation: what its provider counted for the last answer, less what notes have replaced since, and
- * an estimate of all that the ledger holds after it, for example the question of a failed turn. A count from before a summary says nothing.
+ * an estimate of all that the ledger holds after it, for example the question of a failed turn. A count from before a summary says nothing,
+ * and a count of a request that began with a summary says too little once the summary was erased: all that it covered is back. So a count
+ * never stands for less than what so many characters are at the very least.
  */
 export function conversationTokens(projection: SessionProjection, branch: readonly SessionEntry[], fixedChars: number): number {
   const { entries } = projection;
@@ -25,7 +28,14 @@ export function conversationTokens(projection: SessionProjection, branch: readon
   );
   const replaced = before.filter((entry) => editedSince.has(entry.sourceEntry.id));
   const saved = replaced.reduce((sum, { sourceEntry, messages }) => sum + estimate(wordsOf(sourceEntry)) - estimate(messages), 0);
-  return Math.max(0, countedTokens(entries[last]?.messages ?? []) - saved) + after;
+  const counted = Math.max(0, countedTokens(entries[last]?.messages ?? []) - saved);
+  const estimated = tokensOf(fixedChars) + estimate(entries.slice(0, last + 1).flatMap((entry) => entry.messages.map(withoutThinking)));
+  return Math.max(counted, Math.floor(estimated * RUNNER.leastPartOfEstimate)) + after;
+}
+
+/** Most providers are not sent old thinking again. */
+function withoutThinking(message: Message): Message {
+  return message.role === 'assistant' ? { ...message, content: message.content.filter(({ type }) => type !== 'thinking') } : message;
 }
 
 /** The entry as it was before any edit. */
