@@ -141,6 +141,8 @@ describe('the demo model', () => {
     await until('the call has ended', () => rig.gateway.stats().inFlight === 0);
     await settled(rig);
     expect((await usageRows(suite.db, attempt))[0]).to.include({ outcome: 'aborted' });
+    // The closing is confirmed once more; after that only the gateway's own timer is left.
+    await rig.clock.advanceAsync(1_000);
     expect(rig.clock.timers).to.equal(1);
   });
 
