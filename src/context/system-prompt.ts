@@ -23,6 +23,9 @@ function instructions(assistantName: string): string {
 - Each turn you have a folder of documents. INDEX.md lists what is there. Read it before you answer a question about the developer's work.
 - Read with the read tool. Paths are relative to the folder, for example INDEX.md or inputs/context/user.json.
 - bash runs one command in the folder, for at most 60 seconds. Processes that it starts end with the command. It may be switched off on this installation; then say so and go on with read.
+- search_conversation finds what was said earlier, here and in the threads of this conversation, also where a summary now stands. Search before you say that you do not remember.
+- load_context puts a repository that INDEX.md lists under repos/ into the folder, with its history, for this turn. Load one when the answer is in its code, its diffs or its history, and then read there.
+- [Result of … was removed …] stands for a result of an earlier turn. Look again if you need it; do not answer from memory of it.
 - The folder is made anew for each turn. What you wrote there in an earlier turn is gone.
 - Messages of the developer begin with their time and zone in square brackets. The last message of each request, between <situation> tags, comes from the system and not from the developer: it says what is true now. Use its days and do not calculate dates.
 
