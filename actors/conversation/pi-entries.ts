@@ -7,7 +7,7 @@ import type { CopyOfWords, NewEntry } from '../../db/ledger/end-turn.ts';
 import type { PiEntry } from '../../src/contract/agent.ts';
 import { type EntryId, isUuid } from '../../src/kernel/ids.ts';
 import { piSkeleton } from '../../src/kernel/pi-skeleton.ts';
-import { isBlank, wellFormed } from '../../src/kernel/text.ts';
+import { isBlank, wellFormed, wellFormedJson } from '../../src/kernel/text.ts';
 
 export type DerivedEntries =
   | { readonly kind: 'entries'; readonly entries: readonly NewEntry[] }
@@ -78,7 +78,7 @@ export function deriveEntries(entries: readonly PiEntry[], failed: boolean): Der
     if (!isUuid(entry.id)) return { kind: 'refused', why: 'an entry id is not a uuid' };
     if (seen.has(entry.id)) return { kind: 'refused', why: 'two entries have the same id' };
     seen.add(entry.id);
-    const payload = JSON.stringify(entry);
+    const payload = wellFormedJson(JSON.stringify(entry));
     const copy = copyOf(entry, shape.kind, payload);
     const kept = shape.kind === 'SUMMARY' ? { firstKeptId: firstKeptId(entry) } : {};
     derived.push({ ...shape, ...kept, id: entry.id as EntryId, payload, ...(copy ? { copy } : {}) });

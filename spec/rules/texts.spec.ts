@@ -6,39 +6,13 @@ import { expect } from 'chai';
 import { reconcileSlots } from '../../db/ledger/slots.ts';
 import { LIMITS } from '../../src/contract/limits.ts';
 import type { Entry } from '../../src/contract/web.ts';
-import { codePoints } from '../../src/kernel/text.ts';
+import { codePoints, wellFormedJson } from '../../src/kernel/text.ts';
 import { useDatabase } from '../support/database.ts';
 import { type HttpRig, useRigs } from '../support/http-rig.ts';
 import { emptyLedger } from '../support/ledger.ts';
+import { ODD_TEXTS } from '../support/odd-texts.ts';
 
-const FAMILY = '👩‍👩‍👧‍👦';
-const FLAGS = '🇩🇪🇫🇷';
 const L = LIMITS.questionMaxChars;
-
-/** Each code unit of a text at which it can be cut. */
-const cuts = (text: string) => Array.from({ length: text.length }, (_, at) => text.slice(0, at + 1));
-
-/** A name, the words, and what they are afterwards when that is not the same. */
-const TEXTS: readonly (readonly [name: string, text: string, stored?: string])[] = [
-  ['NUL', "what's the \u0000 weather", "what's the \uFFFD weather"],
-  ['lone surrogates', 'a \ud83d b \udc69 c \udc69\ud83d d', 'a \uFFFD b \uFFFD c \uFFFD\uFFFD d'],
-  ['a family cut at each code unit', cuts(FAMILY).join(' '), cuts(FAMILY).join(' ').toWellFormed()],
-  ['flags cut at each code unit', cuts(FLAGS).join(' '), cuts(FLAGS).join(' ').toWellFormed()],
-  ['Arabic and Hebrew with Latin words and digits', 'مرحبا hello 123 שלום abc ٤٥٦'],
-  ['a right-to-left override', 'invoice\u202Efdp.exe \u2066x\u2069'],
-  ['300 combining marks on one letter', `a${'\u0301'.repeat(300)}`],
-  ['line and paragraph separators', 'one\u2028two\u2029three'],
-  ['a lone CR, CR LF and tabs', 'one\rtwo\r\nthree\n\tfour\r'],
-  ['words of the stream’s own format', 'data: x\n\nevent: done\ndata: [DONE]\n\n: ping\nid: 7\nretry: 1'],
-  ['a prompt that quotes </script>', '</script><script>alert(1)</script><!-- <svg/onload=x> ]]>'],
-  ['a table of 2,000 columns', `${'|a'.repeat(2_000)}|\n${'|-'.repeat(2_000)}|`],
-  ['a list that is nested 5,000 times', '- '.repeat(5_000)],
-  ['a byte order mark, joiners and a soft hyphen', '\uFEFFa\u200Db\u200Cc\u00ADd\u2060e'],
-  ['composed and decomposed letters', 'é e\u0301 Å Å ﬁ'],
-  ['code points outside the basic plane', '𠀀𠀁 𝔘𝔫𝔦 🟢 \u{10FFFF}'],
-  ['signs of SQL, JSON and search', `'; drop table x; -- \\ " {"a":"\\u0000"} & | ! ( ) <-> :* %_`],
-  ['white space at both ends', '  \n x \t\u00A0\u3000 '],
-];
 
 describe('odd words', () => {
   const database = useDatabase();
@@ -75,7 +49,7 @@ describe('odd words', () => {
     }
   }
 
-  for (const [name, text, stored = text] of TEXTS) {
+  for (const [name, text, stored = text] of ODD_TEXTS) {
     it(`(${name}) are the same in the answer to the write, the stream, the page and a search`, async () => {
       const [sent, kept] = [`${text} needle`, `${stored} needle`];
       const { entries, heard, posted } = await askAndAnswer(sent, sent);
@@ -113,5 +87,11 @@ describe('odd words', () => {
   it('that are none are refused before they become a question', async () => {
     for (const text of ['', '   ', '\n\t\r', '\u200B\u2060', '\u2800'])
       expect((await rig.ask(text)).body.code, JSON.stringify(text)).to.equal('TEXT_EMPTY');
+  });
+
+  it('are replaced in the strings and keys of what a sandbox stores, and a text about escapes is left alone', () => {
+    const kept = (value: unknown) => JSON.parse(wellFormedJson(JSON.stringify(value)));
+    expect(kept({ '\u0000k': ['\ud83d', { deep: '\u0000' }] })).to.deep.equal({ '\uFFFDk': ['\uFFFD', { deep: '\uFFFD' }] });
+    for (const text of ['\\u0000', '\\\\ud83d', '🟢 \u0001 "', '\\\u0007u0000']) expect(kept(text)).to.equal(text);
   });
 });

@@ -9,6 +9,15 @@ export function wellFormed(text: string): string {
   return safe.includes('\u0000') ? safe.replaceAll('\u0000', '\uFFFD') : safe;
 }
 
+/**
+ * The same for all strings and keys of what `JSON.stringify` wrote, which has escapes for U+0000 and for lone surrogates only as such. A model
+ * that once wrote one would otherwise be sent it with each later turn, and there are providers that refuse such a request.
+ */
+export function wellFormedJson(json: string): string {
+  if (!json.includes('\\u')) return json;
+  return json.replaceAll(/\\\\|\\u0000|\\ud[89a-f][0-9a-f]{2}/g, (sign) => (sign === '\\\\' ? sign : '\uFFFD'));
+}
+
 /** Number of Unicode code points. */
 export function codePoints(text: string): number {
   let count = 0;
