@@ -51,8 +51,21 @@ export class ChangeLog {
 const CONNECT_MAX_MS = 5_000;
 const READ_MAX_MS = 60_000;
 
-/** On a connection of its own: the log is also read right after PostgreSQL was killed. */
+/** PostgreSQL that was killed takes connections for a moment before the postmaster ends them all. */
+const TRIES_MAX = 5;
+
+/** On a connection of its own: the log is also read right after PostgreSQL was killed. Each query may be sent again. */
 async function query(url: string, text: string, values: readonly unknown[] = []): Promise<Record<string, unknown>[]> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await queryOnce(url, text, values);
+    } catch (error) {
+      if (tries === TRIES_MAX || !(error instanceof Error) || !/terminated|ECONNRE/.test(error.message)) throw error;
+    }
+  }
+}
+
+async function queryOnce(url: string, text: string, values: readonly unknown[]): Promise<Record<string, unknown>[]> {
   const client = new pg.Client({
     connectionString: url,
     connectionTimeoutMillis: CONNECT_MAX_MS,

@@ -16,7 +16,7 @@ import { pause, systemClock } from '../../src/kernel/clock.ts';
 import { uuidv7 } from '../../src/kernel/ids.ts';
 import { silentLog } from '../../src/kernel/log.ts';
 import { openTestDatabase } from './database.ts';
-import { runnerPids } from './flow.ts';
+import { runnerPids, withDescendants } from './flow.ts';
 import { LedgerAudit } from './ledger-audit.ts';
 import { type ModelServer, startModelServer } from './model-server.ts';
 import { WebClient } from './person.ts';
@@ -71,9 +71,15 @@ export class Place {
     void this.server().catch(() => undefined); // whoever needs it hears why
   }
 
-  /** To all its sandboxes. */
+  /** To all its sandboxes, with what isolates them and what runs in them: a process that holds another one still does not stop it. */
   async signalSandboxes(signal: NodeJS.Signals): Promise<void> {
-    for (const pid of runnerPids((await this.server()).pid)) process.kill(pid, signal);
+    for (const pid of runnerPids((await this.server()).pid).flatMap(withDescendants)) {
+      try {
+        process.kill(pid, signal);
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error; // it went with its parent
+      }
+    }
   }
 
   async close(): Promise<void> {

@@ -123,13 +123,28 @@ export function runnerPids(serverPid: number): number[] {
     .filter((name) => /^\d+$/.test(name))
     .filter((pid) => {
       try {
-        const parent = /\) \S (\d+)/.exec(readFileSync(`/proc/${pid}/stat`, 'utf8'))?.[1];
-        return Number(parent) === serverPid && readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('sandbox-runner');
+        return parentOf(pid) === serverPid && readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('sandbox-runner');
       } catch {
         return false; // it ended while we looked
       }
     })
     .map(Number);
+}
+
+/** A process and all that it started, parents first. Linux only (reads /proc). */
+export function withDescendants(pid: number): number[] {
+  const children = readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name) && parentOf(name) === pid)
+    .map(Number);
+  return [pid, ...children.flatMap(withDescendants)];
+}
+
+function parentOf(pid: string): number | null {
+  try {
+    return Number(/\) \S (\d+)/.exec(readFileSync(`/proc/${pid}/stat`, 'utf8'))?.[1]);
+  } catch {
+    return null; // it ended while we looked
+  }
 }
 
 export interface Asked {
