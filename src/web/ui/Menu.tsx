@@ -6,6 +6,7 @@ import { useId, useRef, useSyncExternalStore } from 'react';
 import { LANGUAGE_CHOICES, savedLanguage } from '../language.ts';
 import { exportUrl } from '../net/api.ts';
 import { t } from '../strings.ts';
+import { Account } from './Account.tsx';
 import { useChat, usePage } from './context.ts';
 import { MenuIcon } from './icons.tsx';
 import { Keys } from './Keys.tsx';
@@ -112,6 +113,7 @@ export function Menu({ openPalette, openShortcuts }: MenuProps) {
         </section>
         <Downloads />
         <Settings />
+        <Account />
       </div>
     </>
   );
