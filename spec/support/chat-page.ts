@@ -48,7 +48,7 @@ export class ChatPage {
 
   private constructor(page: Page) {
     this.page = page;
-    this.composer = page.getByRole('textbox', { name: `Message to ${NAME}` });
+    this.composer = page.locator('#composer-input');
     this.send = page.getByRole('button', { name: 'Send', exact: true });
     this.stop = page.getByRole('button', { name: 'Stop', exact: true });
     this.notices = page.getByRole('region', { name: 'Notices' });

@@ -115,6 +115,13 @@ export class FakeWebServer {
     return thread;
   }
 
+  /** The n-th thread, the newest is 0. */
+  thread(n: number): FakeConversation {
+    const thread = this.#threads[n];
+    if (thread === undefined) throw new Error(`there is no thread ${n}`);
+    return thread;
+  }
+
   /** Tells the streams what was done to the ledger by hand. */
   tell(): void {
     for (const conversation of this.#all()) conversation.tell();
@@ -171,7 +178,9 @@ export class FakeWebServer {
     const mentor = url.pathname.match(/^\/workspaces\/[^/]+\/mentor\/(.*)$/)?.[1];
     if (this.down) return reply(response, 502, 'away');
     const isWire = ['/session', '/auth/me'].includes(url.pathname) || mentor !== undefined;
-    if (this.refuseWith !== null && isWire) return problem(response, REFUSED[this.refuseWith]);
+    // Who belongs to no workspace is still somebody.
+    const isMe = url.pathname === '/auth/me' && this.refuseWith === 403;
+    if (this.refuseWith !== null && isWire && !isMe) return problem(response, REFUSED[this.refuseWith]);
     if (url.pathname === '/session') return reply(response, 200, this.session);
     if (url.pathname === '/auth/me') return reply(response, 200, this.me);
     if (url.pathname === this.me.signOutUrl) {

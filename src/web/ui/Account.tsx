@@ -64,6 +64,7 @@ export function Account() {
     <section aria-label={t.account.label}>
       <p className="menu-name" dir="auto">
         {page.session.account.displayName}
+        <span className="menu-where"> · {page.session.workspace.name}</span>
       </p>
       <Workspaces />
       <AiSwitch />
