@@ -6,8 +6,6 @@ import { expect } from 'chai';
 import type { BrowserContext, BrowserContextOptions, Locator, Page } from 'playwright-core';
 import { type Browsing, shoot } from './browser.ts';
 
-const NAME = 'Hephaestus';
-
 interface Reading {
   /** The question to begin with; null: the whole conversation. */
   readonly from: string | null;

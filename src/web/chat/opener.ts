@@ -56,7 +56,7 @@ export class Opener {
    */
   async reveal(threadId: string | null, entryId: string, signal: AbortSignal): Promise<boolean> {
     const { chat, loadOlder } = this.#ports;
-    for (let pages = 0; pages <= revealPagesMax; pages++) {
+    for (let pages = 0; ; pages++) {
       await this.#settled(threadId, signal);
       const { entries, ranges, mainId } = chat.get();
       const conversationId = threadId ?? mainId;
@@ -68,10 +68,9 @@ export class Opener {
         range.nextBefore === null ||
         range.opening !== undefined ||
         (pages > 0 && range.older === 'failed');
-      if (ended || signal.aborted) return false;
+      if (ended || signal.aborted || pages === revealPagesMax) return false;
       await loadOlder(conversationId, LIMITS.pageMaxEntries);
     }
-    return false;
   }
 
   /** Resolves when nothing of this conversation is being read. */

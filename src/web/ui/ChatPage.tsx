@@ -2,13 +2,13 @@
  * Owns: the layout of the chat and the life of its controller.
  */
 import { AssistantRuntimeProvider, ThreadPrimitive } from '@assistant-ui/react';
-import { useEffect, useState, useSyncExternalStore } from 'react';
+import { useContext, useEffect, useState, useSyncExternalStore } from 'react';
 import type { Session } from '../../contract/web.ts';
 import { t } from '../strings.ts';
 import { Banners } from './Banners.tsx';
 import { Composer } from './Composer.tsx';
 import { PageContext, usePage } from './context.ts';
-import { ThreadContext, ThreadsContext, useConversationState, useKnownThreads, useThreadId } from './conversation.ts';
+import { ThreadContext, ThreadsContext, useConversationState, useKnownThreads, useMainNews, useThreadId } from './conversation.ts';
 import { createPage } from './create-page.ts';
 import { Header } from './Header.tsx';
 import { LiveRegion } from './LiveRegion.tsx';
@@ -60,8 +60,10 @@ function Conversation() {
   const follow = useFollow();
   const reading = useReading(items, follow);
   const { foundId, news } = useGoal(items, follow);
-  usePageTitle(reading.unread);
-  useFinishNotice(reading.unread);
+  const newElsewhere = useContext(ThreadsContext).list.filter(({ id, unread }) => unread && id !== threadId).length;
+  const unread = reading.unread + newElsewhere + (useMainNews() ? 1 : 0);
+  usePageTitle(unread);
+  useFinishNotice(unread);
   const [over, setOver] = useState<'palette' | 'search' | 'shortcuts' | null>(null);
   const openPalette = () => setOver('palette');
   const openSearch = () => setOver('search');

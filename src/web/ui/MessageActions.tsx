@@ -112,17 +112,19 @@ export function DeleteAction({ entryId, deleting }: { entryId: string; deleting:
     // biome-ignore lint/a11y/useSemanticElements: it stands inside of a line of text, where a fieldset is no phrase.
     <span className="confirm" role="group" aria-label={t.remove.sure} onKeyDown={onKeyDown}>
       <span>{t.remove.sure}</span>
-      <button
-        type="button"
-        className="button small danger"
-        disabled={deleting}
-        onClick={(event) => void erase(event.currentTarget.closest('.message'))}
-      >
-        {deleting ? t.remove.busy : t.remove.yes}
-      </button>
-      <button ref={keep} type="button" className="button quiet small" disabled={deleting} onClick={() => setAsking(false)}>
-        {t.remove.no}
-      </button>
+      <span className="status-actions">
+        <button
+          type="button"
+          className="button small danger"
+          disabled={deleting}
+          onClick={(event) => void erase(event.currentTarget.closest('.message'))}
+        >
+          {deleting ? t.remove.busy : t.remove.yes}
+        </button>
+        <button ref={keep} type="button" className="button quiet small" disabled={deleting} onClick={() => setAsking(false)}>
+          {t.remove.no}
+        </button>
+      </span>
     </span>
   );
 }

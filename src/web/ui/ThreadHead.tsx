@@ -3,7 +3,7 @@
  */
 import { t } from '../strings.ts';
 import { useChat, usePage } from './context.ts';
-import { useThreadId } from './conversation.ts';
+import { useMainNews, useThreadId } from './conversation.ts';
 import { AlertIcon, BackIcon } from './icons.tsx';
 import { ThreadLink } from './ThreadList.tsx';
 
@@ -12,6 +12,7 @@ export function ThreadHead() {
   const info = useChat((state) => (threadId === null ? undefined : state.conversations[threadId]));
   const parentId = info?.parentEntryId ?? null;
   const parent = useChat((state) => (parentId === null ? undefined : state.entries[parentId]));
+  const news = useMainNews();
   if (threadId === null) return null;
   const words = parent?.text ?? info?.title ?? '';
   return (
@@ -19,6 +20,7 @@ export function ThreadHead() {
       <ThreadLink threadId={null} entryId={parentId} className="button quiet small">
         <BackIcon />
         {t.thread.back}
+        {news && <span className="unread-dot" role="img" aria-label={t.thread.fresh} />}
       </ThreadLink>
       {info !== undefined && (
         <blockquote className="thread-parent" dir="auto">

@@ -4,6 +4,7 @@
 import { createContext, useCallback, useContext, useRef, useSyncExternalStore } from 'react';
 import { same } from '../store/keep-unchanged.ts';
 import { type ThreadSummary, threadReadAt, threadsOf } from '../store/threads.ts';
+import { isAfter } from '../store/unread.ts';
 import { useChat, usePage } from './context.ts';
 
 /** The thread in view; null: the main conversation. */
@@ -49,6 +50,16 @@ export function useReadMarker(): { lastReadAt: string | null; mark(upTo: string)
     [controller, readThreads, threadId],
   );
   return { lastReadAt, mark };
+}
+
+/** The main conversation has a new answer while a thread is in view. */
+export function useMainNews(): boolean {
+  const inThread = useThreadId() !== null;
+  return useChat((state) => {
+    const main = state.mainId === null ? undefined : state.conversations[state.mainId];
+    const answeredAt = main?.lastAnswerAt ?? null;
+    return inThread && answeredAt !== null && isAfter(answeredAt, main?.lastReadAt ?? null);
+  });
 }
 
 export interface Threads {

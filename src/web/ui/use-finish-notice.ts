@@ -6,7 +6,6 @@ import { useEffect, useRef } from 'react';
 import { announcements } from '../store/announce.ts';
 import { t } from '../strings.ts';
 import { usePage } from './context.ts';
-import { useThreadId } from './conversation.ts';
 import { isLooking } from './use-looking.ts';
 
 /** Who reads the answer on another page or device within this time needs no word about it. */
@@ -14,7 +13,6 @@ const elsewhereMs = 1_500;
 
 export function useFinishNotice(unread: number): void {
   const { controller, session, notifier } = usePage();
-  const threadId = useThreadId();
   const latestUnread = useRef(unread);
   latestUnread.current = unread;
   useEffect(() => {
@@ -28,11 +26,13 @@ export function useFinishNotice(unread: number): void {
     let before = controller.chat.get();
     return controller.chat.subscribe(() => {
       const after = controller.chat.get();
-      for (const news of announcements(before, after, threadId ?? after.mainId)) {
+      // Whichever conversation it was: a thread may answer while the main one is in view, and the other way round.
+      const ids = after.turns === before.turns ? [] : Object.keys(after.conversations);
+      for (const news of ids.flatMap((id) => announcements(before, after, id))) {
         if (news.kind === 'done') tell(t.notify.ready, () => latestUnread.current > 0);
         if (news.kind === 'failed') tell(t.notify.failed(news.text), () => true);
       }
       before = after;
     });
-  }, [controller, session, notifier, threadId]);
+  }, [controller, session, notifier]);
 }
