@@ -1,12 +1,16 @@
 /**
  * The person's account on the page: signed out, without a workspace, the menu, and the choice whether an AI model works for them.
- * On the stand-in server; that a real browser keeps and loses the session is proved by sign-in.spec.ts.
+ * On the stand-in server; the last one signs in and out on the real one, with an issuer on another site.
  */
+import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
 import { type Browsing, useBrowser } from '../support/browser.ts';
+import { useDatabase } from '../support/database.ts';
 import { type FakeOptions, FakeWebServer } from '../support/fake-web-server.ts';
+import { freePort } from '../support/free-port.ts';
 import { DESK, looksRight } from '../support/page-looks.ts';
+import { useSignIn } from '../support/sign-in-rig.ts';
 
 const ready = (page: Page) => page.locator('main.scroller[aria-busy="false"]').waitFor();
 const openMenu = (page: Page) => page.getByRole('button', { name: 'Menu', exact: true }).click();
@@ -17,8 +21,11 @@ const FORGE = { slug: 'forge', name: 'The other forge', role: 'admin' as const }
 describe('a person’s account', function () {
   this.timeout(120_000);
   const inBrowser = useBrowser();
-  let server: FakeWebServer;
-  afterEach(() => server.close());
+  let server: FakeWebServer | null = null;
+  afterEach(async () => {
+    await server?.close();
+    server = null;
+  });
 
   async function open(browsing: Browsing, options: FakeOptions & { refuseWith?: 401 | 403; at?: string }): Promise<Page> {
     server = new FakeWebServer(options);
@@ -36,6 +43,22 @@ describe('a person’s account', function () {
       expect(new URL(href ?? '', 'https://own.example').searchParams.get('return')).to.equal(`/${THREAD}`);
       expect(href).to.match(/^\/auth\/login\?/);
       await looksRight(page, 'start-signed-out');
+    }),
+  );
+
+  it(
+    'that asks for a workspace which it has not leads to its own',
+    inBrowser(async (browsing) => {
+      browsing.expects(/Failed to load resource/);
+      server = new FakeWebServer({ history: 1 });
+      const context = await browsing.context({ viewport: DESK });
+      const detail = 'There is no such workspace, or you are no member of it.';
+      const problem = { type: 'urn:x', title: 'x', status: 404, code: 'WORKSPACE_NOT_FOUND', detail, retry: 'never' };
+      await context.route('**/session?workspace=elsewhere', (route) => route.fulfill({ status: 404, json: problem }));
+      const page = await browsing.open(`${await server.listen()}/?workspace=elsewhere`, { context });
+      await page.getByText(detail).waitFor();
+      await page.getByRole('link', { name: 'Go to your own workspace' }).click();
+      await ready(page);
     }),
   );
 
@@ -105,6 +128,37 @@ describe('a person’s account', function () {
       await choice.click();
       await page.getByText('The server could not be reached.').waitFor();
       expect(await choice.isChecked()).to.equal(false);
+    }),
+  );
+});
+
+describe('a person’s account on the real server', function () {
+  this.timeout(120_000);
+  const database = useDatabase();
+  const openSignIn = useSignIn(database);
+  const inBrowser = useBrowser();
+
+  it(
+    'signs in from the page, comes back to where it was, and signs out again',
+    inBrowser(async (browsing) => {
+      browsing.expects(/Failed to load resource/);
+      browsing.expects(/request to another place/);
+      const webPort = await freePort();
+      const origin = `http://localhost:${webPort}`; // the issuer is 127.0.0.1: another site
+      const pageFolder = fileURLToPath(new URL('../../dist/web', import.meta.url));
+      const site = await openSignIn({ origin, webPort, pageFolder });
+      await site.invite('ada@example.com');
+      const page = await browsing.open(`${origin}/?workspace=${site.rig.slug}`, { viewport: DESK });
+      await page.getByRole('link', { name: 'Sign in' }).click();
+      await ready(page);
+      expect(page.url()).to.equal(`${origin}/?workspace=${site.rig.slug}`);
+      await openMenu(page);
+      const left = page.waitForResponse((response) => response.url() === `${origin}/auth/logout`);
+      await page.getByRole('button', { name: 'Sign out' }).click();
+      expect((await left).status()).to.equal(200);
+      await page.waitForURL((url) => url.search !== `?workspace=${site.rig.slug}`);
+      await page.goto(`${origin}/`);
+      await page.getByText('You are signed out.').waitFor();
     }),
   );
 });

@@ -91,10 +91,19 @@ describe('a conversation of 10,000 entries', function () {
       await page.locator('.scroller').evaluate((box) => box.scrollTo(0, 250));
       const before = await firstSeen();
       await page.waitForFunction(() => (document.querySelector('.scroller')?.scrollTop ?? 0) > 2_000);
-      const after = await page.evaluate((id) => {
-        const message = document.querySelector(`[data-message-id="${id}"]`);
-        return Math.round(message?.getBoundingClientRect().top ?? Number.NaN);
-      }, before.id);
+      // As the person sees it: after the frame's layout, in which places are put right before anything is painted.
+      const after = await page.evaluate(
+        (id) =>
+          new Promise<number>((resolve) => {
+            requestAnimationFrame(() =>
+              setTimeout(() => {
+                const message = document.querySelector(`[data-message-id="${id}"]`);
+                resolve(Math.round(message?.getBoundingClientRect().top ?? Number.NaN));
+              }),
+            );
+          }),
+        before.id,
+      );
       expect(Math.abs(after - before.top)).to.be.lessThan(3);
       expect(pages()).to.be.greaterThan(0);
       // Somebody who holds the Home key.

@@ -1,11 +1,13 @@
 /**
  * What a person does with messages: find one, vote on an answer, delete a question, follow a card.
- * On the stand-in server, which can be brought into each state at once.
+ * On the stand-in server, which can be brought into each state at once; the last one votes and deletes on the real one.
  */
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
 import type { Entry } from '../../src/contract/web.ts';
 import { type Browsing, useBrowser } from '../support/browser.ts';
+import { ChatPage } from '../support/chat-page.ts';
+import { useChatServer } from '../support/chat-server.ts';
 import { type FakeOptions, FakeWebServer } from '../support/fake-web-server.ts';
 import { DESK, looksRight } from '../support/page-looks.ts';
 
@@ -182,6 +184,29 @@ describe('a message', function () {
       expect(said).to.deep.equal(['https://forge.example/issues/7', 'noopener noreferrer', '_blank']);
       expect(await page.locator('meta[name=referrer]').getAttribute('content')).to.equal('no-referrer');
       await looksRight(page, 'cards');
+    }),
+  );
+});
+
+describe('a message on the real server', function () {
+  this.timeout(120_000);
+  const inBrowser = useBrowser();
+  const chat = useChatServer();
+
+  it(
+    'is voted on and deleted, on this device and on another, and both are still so after a reload',
+    inBrowser(async (browsing) => {
+      const [here, there] = [await ChatPage.open(browsing, chat.url), await ChatPage.open(browsing, chat.url)];
+      await here.ask('Say it back?');
+      const answer = await here.answerTo('Say it back?');
+      await answer.getByRole('button', { name: 'Good answer' }).click();
+      await there.page.getByRole('button', { name: 'Good answer', pressed: true }).waitFor();
+      await here.actionOf('Say it back?', 'Delete this message').click();
+      await here.actionOf('Say it back?', 'Delete').click();
+      for (const device of [here, there]) await device.page.locator('.bubble.gone').waitFor();
+      await there.reload();
+      await there.page.locator('.bubble.gone').waitFor();
+      expect(await there.page.locator('.question', { hasText: 'Say it back?' }).count()).to.equal(0);
     }),
   );
 });

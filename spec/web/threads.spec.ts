@@ -108,7 +108,7 @@ describe('a thread', function () {
         thread.work();
         await page.getByRole('button', { name: 'Threads, 1 with a new answer' }).waitFor();
         await page.locator('.message').getByRole('img', { name: 'New answer' }).waitFor();
-        expect(await page.title()).to.match(/^Hephaestus/);
+        expect(await page.title()).to.match(/^\(1\) Hephaestus/);
         await openList(page);
         await looksRight(page, 'threads-list');
         await page.getByRole('link', { name: /Answer 3/ }).click();
@@ -116,6 +116,26 @@ describe('a thread', function () {
         await page.getByRole('button', { name: 'Threads', exact: true }).waitFor();
         await page.reload();
         await page.getByRole('button', { name: 'Threads', exact: true }).waitFor();
+      }),
+    );
+
+    it(
+      'speaks German to a German browser',
+      inBrowser(async (browsing) => {
+        server = new FakeWebServer({ history: 2 });
+        const thread = server.beginThread(server.ledger.entries[0] as Entry);
+        thread.ledger.ask('t1', 'Und warum?');
+        const page = await browsing.open(await server.listen(), { viewport: DESK, locale: 'de-DE' });
+        await ready(page);
+        await page.getByRole('link', { name: 'Thread' }).click();
+        await page.getByText('Zurück zur Unterhaltung').waitFor();
+        await page.locator('.message', { hasText: 'Und warum?' }).waitFor();
+        await looksRight(page, 'thread-german');
+        await page.keyboard.press('Control+Shift+f');
+        await page.keyboard.type('warum');
+        await page.getByText('1 Nachricht gefunden').waitFor();
+        await page.getByRole('option').filter({ hasText: 'in einem Thread' }).waitFor();
+        await looksRight(page, 'search-german');
       }),
     );
 

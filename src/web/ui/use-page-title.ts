@@ -11,7 +11,8 @@ export function usePageTitle(unread: number): void {
   const { session } = usePage();
   const threadId = useThreadId();
   const answering = useChat((state) => runningTurn(state, threadId ?? state.mainId) !== null);
-  const title = t.title(`${session.assistantName} · ${session.workspace.name}`, { answering, unread });
+  const place = threadId === null ? '' : `${t.thread.one} · `;
+  const title = t.title(`${place}${session.assistantName} · ${session.workspace.name}`, { answering, unread });
   useEffect(() => {
     document.title = title;
   }, [title]);
