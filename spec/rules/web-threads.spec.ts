@@ -107,6 +107,8 @@ describe('a thread', () => {
     client.act({ type: 'opened', conversationId: thread.conversationId, generation, page: old });
     client.synced({ [main.conversationId]: main.page(), [thread.conversationId]: thread.page() });
     expect(inThread()).to.deep.equal(['? why? [starting]']);
+    client.act({ type: 'opened', conversationId: thread.conversationId, generation, page: { ...old, nextBefore: 99 } });
+    expect(client.state.ranges[thread.conversationId]?.nextBefore).to.equal(null);
   });
 
   it('that could not be opened says why, and can be opened again', () => {
