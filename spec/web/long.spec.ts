@@ -91,16 +91,15 @@ describe('a conversation of 10,000 entries', function () {
       await page.locator('.scroller').evaluate((box) => box.scrollTo(0, 250));
       const before = await firstSeen();
       await page.waitForFunction(() => (document.querySelector('.scroller')?.scrollTop ?? 0) > 2_000);
-      // As the person sees it: after the frame's layout, in which places are put right before anything is painted.
+      // As the person sees it: a young observer is told last in a frame, after places were put right and before anything is painted.
       const after = await page.evaluate(
         (id) =>
           new Promise<number>((resolve) => {
-            requestAnimationFrame(() =>
-              setTimeout(() => {
-                const message = document.querySelector(`[data-message-id="${id}"]`);
-                resolve(Math.round(message?.getBoundingClientRect().top ?? Number.NaN));
-              }),
-            );
+            const observer = new ResizeObserver(() => {
+              observer.disconnect();
+              resolve(Math.round(document.querySelector(`[data-message-id="${id}"]`)?.getBoundingClientRect().top ?? Number.NaN));
+            });
+            observer.observe(document.body);
           }),
         before.id,
       );
