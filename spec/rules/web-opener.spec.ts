@@ -128,8 +128,10 @@ describe('a thread that comes into view', () => {
     opener.show(thread.conversationId);
     await tick();
     await tick();
+    snapshot();
     opener.show(null);
-    expect(chat.get().ranges).to.not.have.property(thread.conversationId);
+    read({ [thread.conversationId]: thread.page() });
+    expect(chat.get().ranges, 'left while its page was read again').to.not.have.property(thread.conversationId);
     expect(linesOf(chat.get())).to.deep.equal(['? question 1 [none]', '! answer 1 [done]']);
   });
 

@@ -174,6 +174,16 @@ describe('the list of threads', () => {
     expect(summary({ [thread.conversationId]: at(5) })).to.include({ unread: false });
   });
 
+  it('says that something did not reach the server, until it was sent or discarded', () => {
+    const { thread, client, summary } = scene();
+    client.send('t1', 'why?', thread.conversationId);
+    expect(summary()).to.include({ unsent: false });
+    client.act({ type: 'unsent', requestId: 't1', phase: 'unsent', reason: 'no answer came' });
+    expect(summary()).to.include({ unsent: true });
+    client.act({ type: 'discard', requestId: 't1' });
+    expect(summary()).to.include({ unsent: false });
+  });
+
   it('takes what was there when the account last read for read, where nobody opened the thread yet', () => {
     const { main, thread, client, tell, summary } = scene();
     thread.ask('t1', 'why?');

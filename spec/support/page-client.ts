@@ -46,9 +46,9 @@ export class Client {
   }
 
   /** The ledger answers every question about a turn in doubt. */
-  resolve(ledger: WebLedger): this {
+  resolve(...ledgers: readonly WebLedger[]): this {
     for (const turnId of this.state.doubts) {
-      const turn = structuredClone(ledger.turns.find((candidate) => candidate.id === turnId) ?? null);
+      const turn = structuredClone(ledgers.flatMap(({ turns }) => turns).find((candidate) => candidate.id === turnId) ?? null);
       this.act({ type: 'turn-read', turnId, turn, generation: this.state.generation });
     }
     return this;

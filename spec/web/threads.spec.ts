@@ -52,9 +52,13 @@ describe('a thread', function () {
         expect(await page.locator('.message').count()).to.equal(0);
         expect(await page.locator('#composer-input').inputValue(), 'the draft of the conversation').to.equal('');
         await looksRight(page, 'thread-empty');
+        await page.getByRole('button', { name: 'Menu', exact: true }).click();
+        const download = await page.getByRole('link', { name: 'Download as Markdown' }).getAttribute('href');
+        expect(download).to.include(`conversationId=${new URL(page.url()).searchParams.get('thread')}`);
+        await page.keyboard.press('Escape');
         await page.locator('#composer-input').fill('Half a reply');
         await page.goBack();
-        await page.locator('.message').first().waitFor();
+        await page.locator('.message.found', { hasText: 'Answer 4. A lease ends' }).waitFor();
         expect(await page.locator('#composer-input').inputValue()).to.equal('A thought for later');
         await page.goForward();
         await head(page).waitFor();

@@ -13,7 +13,7 @@ export const de: Strings = {
     if (unread > 0) return `(${unread}) ${app}`;
     return answering ? `(antwortet) ${app}` : app;
   },
-  menu: { label: 'Menü', conversation: 'Die Unterhaltung', settings: 'Einstellungen' },
+  menu: { label: 'Menü', conversation: 'Diese Unterhaltung', settings: 'Einstellungen' },
   account: {
     label: 'Dein Konto',
     workspaces: 'Arbeitsbereiche',

@@ -13,7 +13,7 @@ export const en = {
     if (unread > 0) return `(${unread}) ${app}`;
     return answering ? `(answering) ${app}` : app;
   },
-  menu: { label: 'Menu', conversation: 'The conversation', settings: 'Settings' },
+  menu: { label: 'Menu', conversation: 'This conversation', settings: 'Settings' },
   account: {
     label: 'Your account',
     workspaces: 'Workspaces',

@@ -31,9 +31,7 @@ export class Opener {
 
   /** The conversation in view; null: the main one, which is always loaded. */
   show(threadId: string | null): void {
-    const left = this.#threadId;
     this.#threadId = threadId;
-    if (left !== null && left !== threadId) this.#ports.dispatch({ type: 'closed', conversationId: left });
     this.follow(this.#ports.chat.get());
   }
 
@@ -42,9 +40,17 @@ export class Opener {
     if (this.#threadId !== null) void this.#open(this.#threadId);
   }
 
-  /** After each change: a thread in view that is not loaded (yet, or not any more after a snapshot) is read. */
-  follow({ ready, sync, ranges, strangers }: ChatState): void {
+  /**
+   * After each change: a thread in view that is not loaded (yet, or not any more after a snapshot) is read, and one that is not in view is
+   * let go of (also one that was left while a snapshot's pages were on their way).
+   */
+  follow({ ready, sync, mainId, ranges, strangers }: ChatState): void {
     if (!ready || sync !== null) return;
+    const left = Object.keys(ranges).find((id) => id !== mainId && id !== this.#threadId);
+    if (left !== undefined) {
+      this.#ports.dispatch({ type: 'closed', conversationId: left });
+      return;
+    }
     if (this.#threadId !== null && ranges[this.#threadId] === undefined) void this.#open(this.#threadId);
     if (strangers.length > 0) void this.#meet();
   }

@@ -94,9 +94,13 @@ export function eventsUrl(slug: string): string {
   return `/workspaces/${encodeURIComponent(slug)}/mentor/events`;
 }
 
-/** Where the main conversation can be downloaded from. */
-export function exportUrl(slug: string, format: 'json' | 'markdown'): string {
-  return `/workspaces/${encodeURIComponent(slug)}/mentor/export?format=${format}`;
+/**
+ * Where a conversation can be downloaded from.
+ * @param threadId null: the main one
+ */
+export function exportUrl(slug: string, format: 'json' | 'markdown', threadId: string | null): string {
+  const query = new URLSearchParams({ format, ...(threadId === null ? {} : { conversationId: threadId }) });
+  return `/workspaces/${encodeURIComponent(slug)}/mentor/export?${query}`;
 }
 
 /**

@@ -18,6 +18,8 @@ export interface ThreadSummary {
   /** When something was said last. */
   at: string;
   answering: boolean;
+  /** Something that the person said there did not reach the server. */
+  unsent: boolean;
   /** Its newest answer came after somebody looked last. */
   unread: boolean;
 }
@@ -74,6 +76,7 @@ export function threadsOf(state: ChatState, reads: ThreadReads): readonly Thread
     parentEntryId,
     at: lastAnswerAt ?? createdAt,
     answering: running.has(id),
+    unsent: state.outbox.some((question) => question.threadId === id && question.phase !== 'sending'),
     unread: lastAnswerAt !== null && isAfter(lastAnswerAt, threadReadAt(state, reads, id)),
   }));
 }

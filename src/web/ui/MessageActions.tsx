@@ -20,7 +20,7 @@ export function ThreadAction({ entryId }: { entryId: string }) {
   if (inThread) return null;
   if (thread !== undefined) {
     return (
-      <ThreadLink threadId={thread.id} className="button quiet small thread-chip" label={t.thread.open}>
+      <ThreadLink threadId={thread.id} from={entryId} className="button quiet small thread-chip" label={t.thread.open}>
         <ThreadIcon />
         <span>{t.thread.one}</span>
         {thread.unread && <span className="unread-dot" role="img" aria-label={t.thread.fresh} />}
@@ -32,7 +32,7 @@ export function ThreadAction({ entryId }: { entryId: string }) {
     setBeginning(true);
     const threadId = await controller.wishes.beginThread(entryId);
     setBeginning(false);
-    if (threadId !== null) navigation.open(threadId);
+    if (threadId !== null) navigation.open(threadId, { from: entryId });
   };
   const label = beginning ? t.thread.beginning : t.thread.begin;
   return (

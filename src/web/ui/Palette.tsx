@@ -58,7 +58,7 @@ function useHitOptions(hits: readonly SearchHit[]): readonly Option[] {
     id: hit.entryId,
     content: <HitView hit={hit} />,
     className: 'palette-option hit',
-    run: () => navigation.open(hit.conversationId === mainId ? null : hit.conversationId, hit.entryId),
+    run: () => navigation.open(hit.conversationId === mainId ? null : hit.conversationId, { entryId: hit.entryId }),
   }));
 }
 

@@ -16,6 +16,8 @@ interface ThreadLinkProps {
   threadId: string | null;
   /** A message to be shown there. */
   entryId?: string | null;
+  /** The message at which the link stands. */
+  from?: string | null;
   className: string;
   label?: string;
   current?: boolean;
@@ -24,13 +26,13 @@ interface ThreadLinkProps {
 }
 
 /** A link that opens in this page, and in another tab when the person asks the browser for that. */
-export function ThreadLink({ threadId, entryId = null, className, label, current = false, onGo, children }: ThreadLinkProps) {
+export function ThreadLink({ threadId, entryId = null, from = null, className, label, current = false, onGo, children }: ThreadLinkProps) {
   const { navigation } = usePage();
   const onClick = (event: MouseEvent) => {
     if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
     event.preventDefault();
     onGo?.();
-    navigation.open(threadId, entryId);
+    navigation.open(threadId, { entryId, from });
   };
   return (
     <a
@@ -53,6 +55,7 @@ function Row({ thread, current, onGo }: { thread: ThreadSummary; current: boolea
         <span className={thread.title === '' ? 'thread-title erased' : 'thread-title'} dir="auto">
           {thread.title === '' ? t.erased : thread.title}
         </span>
+        {thread.unsent && <span className="chip">{t.status.unsent}</span>}
         {thread.answering && <span className="chip">{t.thread.answering}</span>}
         {thread.unread && <span className="unread-dot" role="img" aria-label={t.thread.fresh} />}
         <time dateTime={thread.at} title={dates.full(thread.at)}>

@@ -76,7 +76,7 @@ export function useKnownThreads(): Threads {
   const reads = useSyncExternalStore(readThreads.reads.subscribe, readThreads.reads.get);
   const kept = useRef<{ of: readonly unknown[]; threads: Threads }>({ of: [], threads: { list: [], byParent: new Map() } });
   return useChat((state) => {
-    const of = [state.conversations, state.turns, state.mainId, reads];
+    const of = [state.conversations, state.turns, state.outbox, state.mainId, reads];
     if (of.every((input, index) => input === kept.current.of[index])) return kept.current.threads;
     const list = threadsOf(state, reads);
     const unchanged = same(list, kept.current.threads.list);

@@ -131,7 +131,7 @@ export function useCommands(around: Around): readonly Command[] {
     : (['markdown', 'json'] as const).map((format) => ({
         id: `download-${format}`,
         label: t.download[format],
-        run: () => download(exportUrl(slug, format)),
+        run: () => download(exportUrl(slug, format, threadId)),
       }));
   const notices: Command[] =
     notify === 'unsupported'
