@@ -33,7 +33,19 @@ class Requests implements ChatApi {
     this.#ledger = ledger;
   }
 
-  async session() {
+  async threads() {
+    return failed(unreachable);
+  }
+
+  async beginThread() {
+    return failed(unreachable);
+  }
+
+  async vote() {
+    return failed(unreachable);
+  }
+
+  async erase() {
     return failed(unreachable);
   }
 

@@ -37,6 +37,8 @@ const CALLS: Readonly<Record<string, readonly (readonly unknown[])[]>> = {
 
 /** Names, signs and words that are the same in both languages. */
 const SHARED = new Set([
+  'thread.list',
+  'thread.one',
   ...['serverLanguage', 'languages.en', 'languages.de', 'keys.alt', 'keys.escape', 'keys.up', 'keys.down', 'live.stage'],
   ...['commands.setting', 'failure', 'title'],
 ]);

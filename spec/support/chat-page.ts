@@ -6,8 +6,6 @@ import { expect } from 'chai';
 import type { BrowserContext, BrowserContextOptions, Locator, Page } from 'playwright-core';
 import { type Browsing, shoot } from './browser.ts';
 
-const NAME = 'Hephaestus';
-
 interface Reading {
   /** The question to begin with; null: the whole conversation. */
   readonly from: string | null;
@@ -48,7 +46,7 @@ export class ChatPage {
 
   private constructor(page: Page) {
     this.page = page;
-    this.composer = page.getByRole('textbox', { name: `Message to ${NAME}` });
+    this.composer = page.locator('#composer-input');
     this.send = page.getByRole('button', { name: 'Send', exact: true });
     this.stop = page.getByRole('button', { name: 'Stop', exact: true });
     this.notices = page.getByRole('region', { name: 'Notices' });

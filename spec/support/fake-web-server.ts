@@ -1,18 +1,18 @@
 /**
  * Owns: a stand-in for the server, to look at the page in each of its states without a database, a sandbox or a model.
  * Does not own: any proof. It keeps no rule of the ledger; the specs of the page run against the real server.
- * Run it with `node spec/support/fake-web-server.ts` after `npm run build`. Words in a question choose what happens to it: see `scripts`.
+ * Run it with `node spec/support/fake-web-server.ts` after `npm run build`. Words in a question choose what happens to it: see `scripts` in fake-web-conversation.ts.
  */
 import { readFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { extname, join } from 'node:path';
-import { failureTexts } from '../../actors/failure-texts.ts';
-import type { Session, Turn } from '../../src/contract/web.ts';
-import { systemClock, type Timer } from '../../src/kernel/clock.ts';
+import type { Me } from '../../src/contract/people.ts';
+import type { Entry, Session, Turn } from '../../src/contract/web.ts';
 import { uuidv7 } from '../../src/kernel/ids.ts';
 import { showcase } from './fake-web-answers.ts';
-import { type LedgerEvent, WebLedger } from './page-ledger.ts';
+import { FakeConversation, findWords } from './fake-web-conversation.ts';
+import type { WebLedger } from './page-ledger.ts';
 
 export interface FakeOptions {
   /** Answered questions that are there at the start, one each nine hours. */
@@ -20,6 +20,8 @@ export interface FakeOptions {
   /** How many of their answers are new. */
   unread?: number;
   session?: Partial<Session>;
+  /** What `GET /auth/me` says about where the person is. */
+  me?: Partial<Me>;
 }
 
 const contentSecurityPolicy =
@@ -29,10 +31,14 @@ const types: Record<string, string> = { '.html': 'text/html', '.js': 'text/javas
 const dist = join(import.meta.dirname, '../../dist/web');
 const historyStepMs = 9 * 3_600_000;
 
-/** What is in a question -> what happens to it. Anything else is answered with a piece of everything. */
-const scripts = ['#fail', '#hold', '#retry', '#gap', '#short'] as const;
 const REFUSED = {
-  401: { status: 401, code: 'UNAUTHENTICATED', detail: 'You are not signed in. Sign in and load the page again.', retry: 'never' },
+  401: {
+    status: 401,
+    code: 'SIGNED_OUT',
+    detail: 'Nobody is signed in here, or the session has ended. Sign in.',
+    retry: 'never',
+    signInUrl: '/auth/login',
+  },
   403: { status: 403, code: 'FORBIDDEN', detail: 'This account belongs to no workspace. Ask for an invitation.', retry: 'never' },
 } as const;
 const refusals = [
@@ -45,6 +51,19 @@ const refusals = [
   },
 ];
 
+const noEntry = { status: 404, code: 'ENTRY_NOT_FOUND', detail: 'There is no such message.' };
+
+/** Members of the requests that change something. */
+interface Given {
+  text?: string;
+  requestId?: string;
+  conversationId?: string;
+  parentEntryId?: string;
+  lastReadAt?: string;
+  allowed?: boolean;
+  vote?: Entry['vote'];
+}
+
 export class FakeWebServer {
   readonly session: Session;
   /** While true every request is answered with 502, as a proxy does when the server is away. */
@@ -53,14 +72,15 @@ export class FakeWebServer {
   refuseWith: 401 | 403 | null = null;
   /** Pages of entries are answered when it resolves. */
   pagesAfter: Promise<void> = Promise.resolve();
-  #nowMs = Date.now();
-  readonly ledger = new WebLedger(() => new Date(this.#nowMs).toISOString());
+  /** The next request that changes a message is refused. */
+  refuseWish = false;
+  readonly me: Me;
+  readonly #main = new FakeConversation((event, data) => this.#say(event, data));
+  readonly #threads: FakeConversation[] = [];
   readonly #streams = new Set<ServerResponse>();
   readonly #http = createServer((request, response) => void this.#serve(request, response));
-  #told = 0;
-  #loop: Timer | null = null;
 
-  constructor({ history = 0, unread = 0, session = {} }: FakeOptions = {}) {
+  constructor({ history = 0, unread = 0, session = {}, me = {} }: FakeOptions = {}) {
     const limits = { questionMaxChars: 32_000, maxFollowUps: 10 };
     const account = { id: uuidv7(), displayName: 'Ada', timeZone: 'Europe/Berlin' };
     const workspace = { id: uuidv7(), slug: 'home', name: 'Home' };
@@ -75,10 +95,44 @@ export class FakeWebServer {
       limits,
       ...session,
     };
+    const here = { slug: workspace.slug, name: workspace.name, role: 'operator' as const };
+    this.me = { account, workspaces: [here], signOutUrl: null, ...me };
     for (let ago = history; ago > 0; ago--) this.#remember(ago);
     const read = this.ledger.entries.filter((entry) => entry.kind === 'answer').at(-1 - unread);
     if (read !== undefined) this.ledger.read(read.createdAt);
-    this.#told = this.ledger.log.length;
+    this.#main.keepQuiet();
+  }
+
+  get ledger(): WebLedger {
+    return this.#main.ledger;
+  }
+
+  /** Begins a thread at a message of the main conversation. */
+  beginThread(entry: Entry): FakeConversation {
+    const parent = { conversationId: this.ledger.conversationId, entry };
+    const thread = new FakeConversation((event, data) => this.#say(event, data), parent);
+    this.#threads.unshift(thread);
+    return thread;
+  }
+
+  /** The n-th thread, the newest is 0. */
+  thread(n: number): FakeConversation {
+    const thread = this.#threads[n];
+    if (thread === undefined) throw new Error(`there is no thread ${n}`);
+    return thread;
+  }
+
+  /** Tells the streams what was done to the ledger by hand. */
+  tell(): void {
+    for (const conversation of this.#all()) conversation.tell();
+  }
+
+  #all(): FakeConversation[] {
+    return [this.#main, ...this.#threads];
+  }
+
+  #say(event: string, data: object): void {
+    for (const stream of this.#streams) stream.write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
   }
 
   /** Resolves with the address, for example `http://127.0.0.1:8090`. */
@@ -103,138 +157,114 @@ export class FakeWebServer {
   }
 
   async close(): Promise<void> {
-    this.#loop?.cancel();
+    for (const conversation of this.#all()) conversation.close();
     this.#http.closeAllConnections();
     await new Promise((resolve) => this.#http.close(resolve));
   }
 
   #remember(ago: number): void {
-    this.#nowMs = Date.now() - ago * historyStepMs;
+    this.#main.nowMs = Date.now() - ago * historyStepMs;
     const { turn } = this.ledger.ask(uuidv7(), `Question ${ago} of the past: how does a lease end?`);
     this.ledger.claim();
     if (ago % 7 === 5) this.ledger.end('FAILED', []);
     else if (ago % 7 === 3) {
-      this.ledger.stop(this.#turn(turn.id) as Turn);
+      this.ledger.stop(this.#main.turn(turn.id) as Turn);
       this.ledger.endStopped(`Answer ${ago}. A lease ends when`);
     } else this.ledger.end('DONE', [`Answer ${ago}. ${showcase.short}`]);
-  }
-
-  #turn(id: string | undefined): Turn | undefined {
-    return this.ledger.turns.find((turn) => turn.id === id);
-  }
-
-  /** Tells every stream what the ledger has logged since the last time. */
-  #tell(): void {
-    for (; this.#told < this.ledger.log.length; this.#told++) {
-      const event = this.ledger.log[this.#told];
-      if (event === undefined) return;
-      const data = dataOf(event);
-      for (const stream of this.#streams) stream.write(`event: ${event.type}\ndata: ${JSON.stringify(data)}\n\n`);
-    }
-  }
-
-  /** Runs the next question, if none runs, and writes its answer little by little. */
-  #work(): void {
-    this.#nowMs = Date.now();
-    this.ledger.claim();
-    this.#tell();
-    const turn = this.ledger.running;
-    if (turn === undefined || this.#loop !== null) return;
-    const question = this.ledger.entries.find((entry) => entry.id === turn.questionEntryId)?.text ?? '';
-    const script = scripts.find((word) => question.includes(word));
-    const words = (script === '#short' ? showcase.short : showcase.everything).match(/\S+\s*|\n/g) ?? [];
-    let tick = 0;
-    const done = (change: () => void) => {
-      this.#loop?.cancel();
-      this.#loop = null;
-      this.#nowMs = Date.now();
-      change();
-      this.#tell();
-      systemClock.after(1_000, () => this.#work());
-    };
-    this.#loop = systemClock.every(90, () => {
-      tick += 1;
-      const stage = tick >= 8 && tick < 14 ? 'Reading the repository…' : 'Thinking…';
-      if (turn.status !== 'RUNNING') return done(() => this.ledger.endStopped(words.slice(0, (tick - 14) * 4).join('') || null));
-      this.ledger.write(tick < 14 ? '' : words.slice((tick - 14) * 4, (tick - 13) * 4).join(''), stage);
-      // One report that never reaches the viewers.
-      if (script === '#gap' && tick === 25) this.#told = this.ledger.log.length;
-      this.#tell();
-      if (script === '#fail' && tick === 24) return done(() => this.ledger.end('FAILED', [], failureOf(question)));
-      if (script === '#retry' && tick === 30 && turn.attempt === 1) return done(() => this.ledger.requeue('lost'));
-      const finished = (tick - 14) * 4 > words.length && script !== '#hold';
-      if (finished) done(() => this.ledger.end('DONE', [words.join('')]));
-    });
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const url = new URL(request.url ?? '/', 'http://fake');
     const mentor = url.pathname.match(/^\/workspaces\/[^/]+\/mentor\/(.*)$/)?.[1];
     if (this.down) return reply(response, 502, 'away');
-    const isWire = url.pathname === '/session' || mentor !== undefined;
-    if (this.refuseWith !== null && isWire) return problem(response, REFUSED[this.refuseWith]);
+    const isWire = ['/session', '/auth/me'].includes(url.pathname) || mentor !== undefined;
+    // Who belongs to no workspace is still somebody.
+    const isMe = url.pathname === '/auth/me' && this.refuseWith === 403;
+    if (this.refuseWith !== null && isWire && !isMe) return problem(response, REFUSED[this.refuseWith]);
     if (url.pathname === '/session') return reply(response, 200, this.session);
+    if (url.pathname === '/auth/me') return reply(response, 200, this.me);
+    if (url.pathname === this.me.signOutUrl) {
+      this.refuseWith = 401;
+      return reply(response, 200, { issuerSignOutUrl: null });
+    }
     if (mentor === undefined) return serveFile(url.pathname, response);
     if (mentor === 'events') return this.#stream(response);
-    if (mentor === 'questions') return this.#ask(JSON.parse(await body(request)), response);
-    if (mentor.endsWith('/entries')) {
-      await this.pagesAfter;
-      const before = Number(url.searchParams.get('before') ?? Number.POSITIVE_INFINITY);
-      return reply(response, 200, this.ledger.page(before, Number(url.searchParams.get('limit') ?? 50)));
+    if (mentor.endsWith('/entries')) return this.#entries(mentor, url.searchParams, response);
+    if (mentor === 'search') return reply(response, 200, findWords(this.#all(), url.searchParams.get('q') ?? '', 20));
+    if (mentor === 'threads' && request.method === 'GET')
+      return reply(response, 200, { threads: this.#threads.map((one) => one.describe()) });
+    const text = await body(request);
+    this.#write(mentor, { method: request.method ?? 'GET', given: text === '' ? {} : JSON.parse(text) }, response);
+  }
+
+  async #entries(mentor: string, query: URLSearchParams, response: ServerResponse): Promise<void> {
+    await this.pagesAfter;
+    const asked = this.#all().find(({ ledger }) => mentor === `conversations/${ledger.conversationId}/entries`);
+    if (asked === undefined)
+      return problem(response, { status: 404, code: 'CONVERSATION_NOT_FOUND', detail: 'There is no such conversation.' });
+    const before = Number(query.get('before') ?? Number.POSITIVE_INFINITY);
+    reply(response, 200, asked.ledger.page(before, Number(query.get('limit') ?? 50)));
+  }
+
+  /** Everything that changes something, and one turn. */
+  #write(mentor: string, { method, given }: { method: string; given: Given }, response: ServerResponse) {
+    if (mentor === 'questions') return this.#ask(given, response);
+    if (mentor === 'ai-choice') return reply(response, 200, { allowed: given.allowed });
+    if (mentor === 'threads') {
+      const parent = this.#main.entry(given.parentEntryId);
+      return parent === undefined ? problem(response, noEntry) : reply(response, 201, this.beginThread(parent).describe());
     }
     if (mentor === 'conversation/read') {
-      this.ledger.read((JSON.parse(await body(request)) as { lastReadAt: string }).lastReadAt);
-      this.#tell();
-      return reply(response, 200, this.ledger.snapshot().conversations[0]);
+      this.ledger.read(given.lastReadAt ?? '');
+      this.tell();
+      return reply(response, 200, this.#main.describe());
     }
-    const turn = this.#turn(mentor.match(/^turns\/([^/]+)/)?.[1]);
+    const [, kind, id] = mentor.match(/^(entries|turns)\/([^/]+)/) ?? [];
+    const owner = this.#all().find((one) => one.turn(id) ?? one.entry(id));
+    if (kind === 'entries') return this.#wish(owner, { id, method, vote: given.vote ?? null }, response);
+    const turn = owner?.turn(id);
     if (turn === undefined) return problem(response, { status: 404, code: 'TURN_NOT_FOUND', detail: 'There is no such turn.' });
-    if (request.method === 'PATCH') this.ledger.stop(turn);
-    this.#tell();
+    if (method === 'PATCH') owner?.ledger.stop(turn);
+    this.tell();
     return reply(response, 200, turn);
   }
 
-  #ask({ text, requestId }: { text: string; requestId: string }, response: ServerResponse): void {
-    const refusal = refusals.find(({ word }) => text.includes(word));
-    if (refusal !== undefined) {
-      problem(response, refusal);
-      return;
+  #wish(
+    owner: FakeConversation | undefined,
+    wish: { id: string | undefined; method: string; vote: Entry['vote'] },
+    response: ServerResponse,
+  ) {
+    const entry = owner?.entry(wish.id);
+    if (owner === undefined || entry === undefined) return problem(response, noEntry);
+    if (this.refuseWish) {
+      this.refuseWish = false;
+      return problem(response, { status: 503, code: 'BUSY', detail: 'Hephaestus is busy right now. Try again in a moment.' });
     }
-    this.#nowMs = Date.now();
-    const isNew = !this.ledger.turns.some((turn) => turn.requestId === requestId);
-    const rows = this.ledger.ask(requestId, text);
-    if (text.includes('#wait')) this.ledger.wait(rows.turn.id, 3);
+    if (wish.method === 'DELETE') owner.ledger.erase(entry);
+    else owner.ledger.vote(entry, wish.vote);
+    reply(response, 200, entry);
+    this.tell();
+  }
+
+  #ask({ text = '', requestId = '', conversationId }: Given, response: ServerResponse) {
+    const refusal = refusals.find(({ word }) => text.includes(word));
+    if (refusal !== undefined) return problem(response, refusal);
+    const conversation = this.#all().find(({ ledger }) => ledger.conversationId === conversationId) ?? this.#main;
+    conversation.nowMs = Date.now();
+    const isNew = !conversation.ledger.turns.some((turn) => turn.requestId === requestId);
+    const rows = conversation.ledger.ask(requestId, text);
+    if (text.includes('#wait')) conversation.ledger.wait(rows.turn.id, 3);
     // The write happened and its answer is lost: the page must not show or ask it twice.
     if (text.includes('#lost') && isNew) response.destroy();
     else reply(response, 202, rows);
-    this.#work();
+    conversation.work();
   }
 
   #stream(response: ServerResponse): void {
     response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' });
     this.#streams.add(response);
     response.on('close', () => this.#streams.delete(response));
-    response.write(`event: snapshot\ndata: ${JSON.stringify(this.ledger.snapshot())}\n\n`);
-  }
-}
-
-/** `#fail BUDGET` fails as a spent budget does; without a code it is a fault of the reply. */
-function failureOf(question: string): { code: string; text: string } {
-  const { refusals, ...failures } = failureTexts('Hephaestus');
-  const all = [...Object.values(failures), ...Object.entries(refusals).map(([code, text]) => ({ code, text }))];
-  return all.find(({ code }) => question.includes(`#fail ${code}`)) ?? failures.error;
-}
-
-function dataOf(event: LedgerEvent): object {
-  switch (event.type) {
-    case 'turn':
-      return event.turn;
-    case 'entry':
-      return event.entry;
-    case 'partial':
-      return event.partial;
-    case 'read':
-      return { conversationId: event.conversationId, lastReadAt: event.lastReadAt };
+    response.write(`event: snapshot\ndata: ${JSON.stringify(this.ledger.snapshot(...this.#threads.map(({ ledger }) => ledger)))}\n\n`);
   }
 }
 
@@ -257,10 +287,11 @@ interface Refusal {
   code: string;
   detail: string;
   retry?: string;
+  signInUrl?: string;
 }
 
-function problem(response: ServerResponse, { status, code, detail, retry = 'later' }: Refusal): void {
-  reply(response, status, { type: `urn:heph:${code}`, title: code, status, code, detail, retry });
+function problem(response: ServerResponse, { retry = 'later', ...refusal }: Refusal): void {
+  reply(response, refusal.status, { type: `urn:heph:${refusal.code}`, title: refusal.code, retry, ...refusal });
 }
 
 async function body(request: IncomingMessage): Promise<string> {

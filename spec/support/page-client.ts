@@ -13,7 +13,7 @@ function lineOf(item: TimelineItem): string {
   return `? ${item.text} [${status.kind === 'queued' ? `queued ${status.place}` : status.kind}]`;
 }
 /** What the page shows, one line for each message. */
-export const linesOf = (state: ChatState): string[] => timeline(state, state.mainId).map(lineOf);
+export const linesOf = (state: ChatState, conversationId = state.mainId): string[] => timeline(state, conversationId).map(lineOf);
 
 /** A page that is fed by hand. */
 export class Client {
@@ -38,14 +38,17 @@ export class Client {
   }
 
   /** The person presses Send. */
-  send(requestId: string, text: string): this {
-    return this.act({ type: 'ask', question: { requestId, text, askedAt: '2026-10-08T07:12:03.120Z', phase: 'sending', reason: null } });
+  send(requestId: string, text: string, threadId: string | null = null): this {
+    return this.act({
+      type: 'ask',
+      question: { requestId, threadId, text, askedAt: '2026-10-08T07:12:03.120Z', phase: 'sending', reason: null },
+    });
   }
 
   /** The ledger answers every question about a turn in doubt. */
-  resolve(ledger: WebLedger): this {
+  resolve(...ledgers: readonly WebLedger[]): this {
     for (const turnId of this.state.doubts) {
-      const turn = structuredClone(ledger.turns.find((candidate) => candidate.id === turnId) ?? null);
+      const turn = structuredClone(ledgers.flatMap(({ turns }) => turns).find((candidate) => candidate.id === turnId) ?? null);
       this.act({ type: 'turn-read', turnId, turn, generation: this.state.generation });
     }
     return this;

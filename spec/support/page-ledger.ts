@@ -3,7 +3,7 @@
  * Does not own: any rule; it only does what the real one may do (one running turn, attempts, hand-overs, ends that carry the answers).
  */
 import type { Partial, Snapshot } from '../../src/contract/events.ts';
-import type { Entry, EntryPage, Turn } from '../../src/contract/web.ts';
+import type { Conversation, Entry, EntryPage, Turn } from '../../src/contract/web.ts';
 import { uuidv7 } from '../../src/kernel/ids.ts';
 
 export type LedgerEvent =
@@ -11,6 +11,12 @@ export type LedgerEvent =
   | { type: 'entry'; entry: Entry }
   | { type: 'partial'; partial: Partial }
   | { type: 'read'; conversationId: string; lastReadAt: string };
+
+/** What a thread is about. */
+export interface ThreadParent {
+  readonly conversationId: string;
+  readonly entry: Entry;
+}
 
 const FAULT = { code: 'ERROR', text: 'Hephaestus could not finish this reply. Try again.' };
 const specTime = '2026-10-08T07:12:03.120Z';
@@ -28,9 +34,17 @@ export class WebLedger {
   /** A stopped turn whose loop has not ended yet: the next one waits for it. */
   #grace: Turn | null = null;
 
-  /** @param now ISO time of what happens */
-  constructor(now: () => string = () => specTime) {
+  readonly #parent: ThreadParent | null;
+  readonly #createdAt: string;
+
+  /**
+   * @param now ISO time of what happens
+   * @param parent null: it is a main conversation
+   */
+  constructor(now: () => string = () => specTime, parent: ThreadParent | null = null) {
     this.#now = now;
+    this.#parent = parent;
+    this.#createdAt = now();
   }
 
   get running(): Turn | undefined {
@@ -127,20 +141,36 @@ export class WebLedger {
     this.log.push({ type: 'entry', entry: structuredClone(entry) });
   }
 
-  snapshot(): Snapshot {
+  vote(entry: Entry, vote: Entry['vote']): void {
+    Object.assign(entry, { vote });
+    this.log.push({ type: 'entry', entry: structuredClone(entry) });
+  }
+
+  /** The conversation as a snapshot describes it. */
+  conversation(): Conversation {
     const latest = this.turns.findLast((turn) => turn.endedAt !== null);
     const turns = this.turns.filter((turn) => turn.endedAt === null || turn === latest);
-    const ids = { id: this.conversationId, parentConversationId: null, parentEntryId: null };
+    const parent = this.#parent;
+    const ids = { id: this.conversationId, parentConversationId: parent?.conversationId ?? null, parentEntryId: parent?.entry.id ?? null };
     const lastAnswerAt = this.entries.findLast((entry) => entry.kind === 'answer')?.createdAt ?? null;
-    const conversation = {
+    return structuredClone({
       ...ids,
+      ...(parent === null ? {} : { title: parent.entry.text.split('\n', 1)[0]?.slice(0, 80) ?? '' }),
       latestSeq: this.entries.length,
       lastAnswerAt,
       lastReadAt: this.lastReadAt,
-      createdAt: this.#now(),
+      createdAt: this.#createdAt,
       turns,
-    };
-    return structuredClone({ conversations: this.entries.length === 0 ? [] : [conversation], partials: [...this.#partials.values()] });
+    });
+  }
+
+  /** @param threads the other conversations of the account */
+  snapshot(...threads: readonly WebLedger[]): Snapshot {
+    const shown = [...(this.entries.length === 0 ? [] : [this]), ...threads];
+    return structuredClone({
+      conversations: shown.map((ledger) => ledger.conversation()),
+      partials: shown.flatMap((ledger) => [...ledger.#partials.values()]),
+    });
   }
 
   /** The newest `limit` entries before `before`, with their turns; everything by default. */

@@ -121,7 +121,7 @@ describe('the page', function () {
       await page.getByText('Wartet, bis Hephaestus frei ist · Platz 3').waitFor();
       expect(await leftovers()).to.deep.equal([]);
       await page.keyboard.press('Control+k');
-      await page.getByPlaceholder('Was möchtest du tun?').waitFor();
+      await page.getByPlaceholder('Nachrichten suchen oder Befehl eingeben').waitFor();
       expect(await leftovers()).to.deep.equal([]);
       await looksRight(page, 'german-palette');
       await page.keyboard.press('Escape');

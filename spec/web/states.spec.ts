@@ -122,13 +122,13 @@ describe('a state of the page', function () {
     );
 
     it(
-      `when the account is refused with ${status} from the start says so, in the server’s words`,
+      `when the account is refused with ${status} from the start says so`,
       inBrowser(async (browsing) => {
         browsing.expects(/Failed to load resource/);
         const page = await open(browsing, {}, (fake) => {
           fake.refuseWith = status;
         });
-        await page.getByText(status === 401 ? 'You are not signed in.' : 'This account belongs to no workspace.').waitFor();
+        await page.getByText(status === 401 ? 'You are signed out.' : 'This account belongs to no workspace.').waitFor();
         await looksRight(page, `${name}-start`);
       }),
     );
@@ -163,7 +163,7 @@ describe('a state of the page', function () {
       await page.getByRole('combobox').waitFor();
       await looksRight(page, 'palette');
       await page.getByRole('combobox').fill('xyz');
-      await page.getByText('There is no such command.').waitFor();
+      await page.getByText('There is no such command, and no message says that.').waitFor();
       await looksRight(page, 'palette-none');
       await page.keyboard.press('Escape');
       await page.keyboard.press('Control+/');

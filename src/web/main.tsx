@@ -7,6 +7,7 @@ import './styles/tokens.css';
 import './styles/base.css';
 import './styles/layout.css';
 import './styles/thread.css';
+import './styles/threads.css';
 import './styles/message.css';
 import './styles/composer.css';
 import './styles/markdown.css';

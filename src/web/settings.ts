@@ -35,6 +35,18 @@ export function writeSetting(name: string, value: string | null): void {
   }
 }
 
+/** Forgets every value whose name is like that, in the tab and in the browser. */
+export function forgetSettings(isWanted: (name: string) => boolean): void {
+  for (const kind of ['localStorage', 'sessionStorage'] as const) {
+    try {
+      const storage = globalThis[kind];
+      for (const name of Object.keys(storage).filter(isWanted)) storage.removeItem(name);
+    } catch {
+      // See above.
+    }
+  }
+}
+
 /** The value of this name when it is one of the choices, else the first choice. */
 export function readChoice<T extends string>(name: string, choices: readonly [T, ...T[]]): T {
   const saved = readSetting(name);

@@ -12,13 +12,15 @@ import type { SseFrame } from '../net/sse-decoder.ts';
 import type { KeyValueStorage } from '../settings.ts';
 import { hasGap } from '../store/partials.ts';
 import { reduce } from '../store/reducer.ts';
-import { type ChatAction, type ChatState, EMPTY_STATE } from '../store/state.ts';
+import { type ChatAction, type ChatState, EMPTY_STATE, type OutgoingQuestion } from '../store/state.ts';
 import { Store } from '../store/store.ts';
 import { isAfter } from '../store/unread.ts';
 import { DoubtResolver } from './doubts.ts';
+import { Opener } from './opener.ts';
 import { loadOutbox, saveOutbox } from './outbox-storage.ts';
 import { toAction } from './stream-events.ts';
 import { rereadPages, rereadPlan } from './sync.ts';
+import { Wishes } from './wishes.ts';
 
 /** What the controller needs of a stream: SharedStream in the page, a hand-fed one in a spec. */
 export interface ChatStream {
@@ -49,20 +51,28 @@ export interface Connection {
 export class ChatController {
   readonly chat = new Store<ChatState>(EMPTY_STATE);
   readonly connection = new Store<Connection>({ status: { kind: 'connecting' }, outdated: false });
-  /** The last failure of a stop, for the person; null when there is none. */
+  /** What is done to one message. */
+  readonly wishes: Wishes;
+  /** What comes into view. */
+  readonly opener: Opener;
+  /** The last failure of a press (stop, vote, deletion), for the person; null when there is none. */
   readonly notice = new Store<string | null>(null);
   readonly #ports: ControllerPorts;
   readonly #stream: ChatStream;
   readonly #doubts: DoubtResolver;
   readonly #askedGaps = new Set<string>();
   #sending: Promise<void> = Promise.resolve();
-  #returned: { requestId: string; text: string } | null = null;
+  #returned: { requestId: string; text: string; threadId: string | null } | null = null;
   #running = false;
 
   constructor(ports: ControllerPorts) {
     this.#ports = ports;
     const { api, clock, random } = ports;
     this.#doubts = new DoubtResolver({ api, clock, random, state: this.chat.get, dispatch: (action) => this.#dispatch(action) });
+    const dispatch = (action: ChatAction) => this.#dispatch(action);
+    const tell = (failure: ApiFailure | null) => this.notice.set(failure === null ? null : ports.words.failure(failure));
+    this.wishes = new Wishes({ api, state: this.chat.get, dispatch, tell });
+    this.opener = new Opener({ api, chat: this.chat, dispatch, loadOlder: (id, limit) => this.loadOlder(id, limit) });
     this.#stream = ports.openStream({
       onFrame: (frame) => this.#onFrame(frame),
       onStatus: (status) => this.connection.set({ ...this.connection.get(), status }),
@@ -82,15 +92,19 @@ export class ChatController {
     this.#stream.stop();
   }
 
-  /** Sends a question. It shows at once; the promise settles when the server answered or did not. */
-  ask(text: string): Promise<void> {
+  /**
+   * Sends a question. It shows at once; the promise settles when the server answered or did not.
+   * @param threadId null: into the main conversation
+   */
+  ask(text: string, threadId: string | null = null): Promise<void> {
     // The same words after a refusal keep their requestId: should the refused write have happened after all, it is not asked twice.
-    const requestId = this.#returned?.text === text ? this.#returned.requestId : uuidv7();
+    const again = this.#returned?.text === text && this.#returned.threadId === threadId;
+    const requestId = again && this.#returned !== null ? this.#returned.requestId : uuidv7();
     this.#returned = null;
     this.notice.set(null);
     const askedAt = new Date(this.#ports.clock.now()).toISOString();
-    this.#dispatch({ type: 'ask', question: { requestId, text, askedAt, phase: 'sending', reason: null } });
-    return this.#enqueue(requestId, text);
+    this.#dispatch({ type: 'ask', question: { requestId, threadId, text, askedAt, phase: 'sending', reason: null } });
+    return this.#enqueue({ requestId, threadId, text });
   }
 
   /** Sends an unsent question again under its own requestId. */
@@ -98,7 +112,7 @@ export class ChatController {
     const question = this.chat.get().outbox.find((item) => item.requestId === requestId);
     if (question === undefined || question.phase === 'sending') return Promise.resolve();
     this.#dispatch({ type: 'resend', requestId });
-    return this.#enqueue(requestId, question.text);
+    return this.#enqueue(question);
   }
 
   discard(requestId: string): void {
@@ -109,7 +123,7 @@ export class ChatController {
   takeBack(requestId: string): string | null {
     const question = this.chat.get().outbox.find((item) => item.requestId === requestId);
     if (question === undefined) return null;
-    this.#returned = { requestId, text: question.text };
+    this.#returned = question;
     this.discard(requestId);
     return question.text;
   }
@@ -137,14 +151,15 @@ export class ChatController {
     await this.#ports.api.read(upTo);
   }
 
-  async loadOlder(): Promise<void> {
-    const { mainId, sync, ranges, generation } = this.chat.get();
-    const range = mainId === null ? undefined : ranges[mainId];
-    if (mainId === null || sync !== null || range === undefined || range.nextBefore === null || range.older === 'loading') return;
-    this.#dispatch({ type: 'older-asked', conversationId: mainId });
-    const result = await this.#ports.api.entries(mainId, { before: range.nextBefore, limit: olderPageEntries });
-    if (result.ok) this.#dispatch({ type: 'older-read', conversationId: mainId, generation, page: result.value });
-    else this.#dispatch({ type: 'older-failed', conversationId: mainId, generation });
+  /** Loads the next older page of a conversation; of the main one by default. Nothing while one is being read. */
+  async loadOlder(conversationId = this.chat.get().mainId, limit = olderPageEntries): Promise<void> {
+    const { sync, ranges, generation } = this.chat.get();
+    const range = conversationId === null ? undefined : ranges[conversationId];
+    if (conversationId === null || sync !== null || range === undefined || range.nextBefore === null || range.older === 'loading') return;
+    this.#dispatch({ type: 'older-asked', conversationId });
+    const result = await this.#ports.api.entries(conversationId, { before: range.nextBefore, limit });
+    if (result.ok) this.#dispatch({ type: 'older-read', conversationId, generation, page: result.value });
+    else this.#dispatch({ type: 'older-failed', conversationId, generation });
   }
 
   #dispatch(action: ChatAction): void {
@@ -156,6 +171,7 @@ export class ChatController {
     if (after.sync?.overflow === true && before.sync?.overflow !== true) this.#stream.requestSnapshot();
     if (after.live !== before.live) this.#cureGaps(after);
     if (after.doubts.length > 0 && after.sync === null) void this.#doubts.resolve();
+    if (after !== before) this.opener.follow(after);
   }
 
   #onFrame(frame: SseFrame): void {
@@ -185,8 +201,8 @@ export class ChatController {
     }
   }
 
-  #enqueue(requestId: string, text: string): Promise<void> {
-    this.#sending = this.#sending.then(() => this.#send(requestId, text));
+  #enqueue(question: Pick<OutgoingQuestion, 'requestId' | 'threadId' | 'text'>): Promise<void> {
+    this.#sending = this.#sending.then(() => this.#send(question));
     return this.#sending;
   }
 
@@ -203,10 +219,10 @@ export class ChatController {
     });
   }
 
-  async #send(requestId: string, text: string): Promise<void> {
+  async #send({ requestId, threadId, text }: Pick<OutgoingQuestion, 'requestId' | 'threadId' | 'text'>): Promise<void> {
     await this.#ready();
-    const { mainId } = this.chat.get();
-    const result = await this.#ports.api.ask({ requestId, text, ...(mainId === null ? {} : { conversationId: mainId }) });
+    const conversationId = threadId ?? this.chat.get().mainId;
+    const result = await this.#ports.api.ask({ requestId, text, ...(conversationId === null ? {} : { conversationId }) });
     if (result.ok) return this.#dispatch({ type: 'answered', requestId, ...result.value });
     this.#dispatch({ type: 'unsent', requestId, phase: this.#phaseOf(result.failure), reason: this.#ports.words.failure(result.failure) });
   }

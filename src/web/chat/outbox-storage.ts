@@ -3,17 +3,20 @@
  * them again can never ask twice.
  */
 import { z } from 'zod';
+import { idSchema } from '../../contract/common.ts';
 import { requestIdSchema } from '../../contract/web.ts';
 import type { KeyValueStorage } from '../settings.ts';
 import type { OutgoingQuestion } from '../store/state.ts';
 
-const savedSchema = z.array(z.object({ requestId: requestIdSchema, text: z.string(), askedAt: z.string() })).max(50);
+const savedSchema = z
+  .array(z.object({ requestId: requestIdSchema, threadId: idSchema.nullable().default(null), text: z.string(), askedAt: z.string() }))
+  .max(50);
 
 /** Storage that is full, forbidden or damaged must not break the chat: then nothing is kept. */
 export function saveOutbox(storage: KeyValueStorage, key: string, outbox: readonly OutgoingQuestion[]): void {
   try {
     if (outbox.length === 0) storage.removeItem(key);
-    else storage.setItem(key, JSON.stringify(outbox.map(({ requestId, text, askedAt }) => ({ requestId, text, askedAt }))));
+    else storage.setItem(key, JSON.stringify(outbox.map(({ phase: _phase, reason: _reason, ...kept }) => kept)));
   } catch {
     // See above.
   }

@@ -25,7 +25,7 @@ export function rereadPlan(state: ChatState): Map<string, Reread> {
   for (const { id, parentConversationId } of state.sync?.snapshot.conversations ?? []) {
     const range = state.ranges[id];
     if (range === undefined && parentConversationId !== null) continue;
-    plan.set(id, { until: range?.nextBefore, loadedEntries: loaded.get(id) ?? 0 });
+    plan.set(id, { until: range?.opening === undefined ? range?.nextBefore : undefined, loadedEntries: loaded.get(id) ?? 0 });
   }
   return plan;
 }

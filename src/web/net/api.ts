@@ -4,18 +4,27 @@
  */
 import type { z } from 'zod';
 import { type Problem, problemSchema } from '../../contract/common.ts';
+import { type Me, meSchema, type SignOut, signOutSchema } from '../../contract/people.ts';
 import {
+  type AiChoice,
+  aiChoiceSchema,
   type Conversation,
   conversationSchema,
+  type Entry,
   type EntryPage,
   entryPageSchema,
+  entrySchema,
   type PostQuestionRequest,
   type QuestionResponse,
   questionResponseSchema,
   type Session,
   sessionSchema,
+  type ThreadList,
   type Turn,
+  threadListSchema,
   turnSchema,
+  type WebSearchResponse,
+  webSearchResponseSchema,
 } from '../../contract/web.ts';
 
 /** `unreachable`: no answer came, so a write may or may not have happened. `problem`: the server said no. `garbled`: not our server's answer. */
@@ -25,18 +34,29 @@ export type ApiResult<T> = { ok: true; value: T } | { ok: false; failure: ApiFai
 /** After this time without an answer a request counts as lost. Longer than the server's own bounds. */
 const requestTimeoutMs = 30_000;
 
+/** What the chat needs of the server. */
 export interface ChatApi {
-  session(): Promise<ApiResult<Session>>;
   entries(conversationId: string, query: { before: number | null; limit: number }): Promise<ApiResult<EntryPage>>;
   turn(turnId: string): Promise<ApiResult<Turn>>;
   ask(request: PostQuestionRequest): Promise<ApiResult<QuestionResponse>>;
   stop(turnId: string): Promise<ApiResult<Turn>>;
   /** Moves the read marker of the main conversation forward to this time. */
   read(lastReadAt: string): Promise<ApiResult<Conversation>>;
+  threads(): Promise<ApiResult<ThreadList>>;
+  beginThread(request: { requestId: string; parentEntryId: string }): Promise<ApiResult<Conversation>>;
+  vote(entryId: string, vote: Entry['vote']): Promise<ApiResult<Entry>>;
+  erase(entryId: string): Promise<ApiResult<Entry>>;
+}
+
+/** What the page needs beside the chat. */
+export interface PageApi extends ChatApi {
+  /** @param words 1 to 500 characters */
+  search(words: string): Promise<ApiResult<WebSearchResponse>>;
+  chooseAi(allowed: boolean): Promise<ApiResult<AiChoice>>;
 }
 
 interface Call<T> {
-  method: 'GET' | 'POST' | 'PUT' | 'PATCH';
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   path: string;
   schema: z.ZodType<T>;
   body?: unknown;
@@ -74,20 +94,36 @@ export function eventsUrl(slug: string): string {
   return `/workspaces/${encodeURIComponent(slug)}/mentor/events`;
 }
 
-/** Where the main conversation can be downloaded from. */
-export function exportUrl(slug: string, format: 'json' | 'markdown'): string {
-  return `/workspaces/${encodeURIComponent(slug)}/mentor/export?format=${format}`;
+/**
+ * Where a conversation can be downloaded from.
+ * @param threadId null: the main one
+ */
+export function exportUrl(slug: string, format: 'json' | 'markdown', threadId: string | null): string {
+  const query = new URLSearchParams({ format, ...(threadId === null ? {} : { conversationId: threadId }) });
+  return `/workspaces/${encodeURIComponent(slug)}/mentor/export?${query}`;
 }
 
-/** The session, which names the workspace that every other request needs. */
-export function readSession(): Promise<ApiResult<Session>> {
-  return call({ method: 'GET', path: '/session', schema: sessionSchema });
+/**
+ * The session, which names the workspace that every other request needs.
+ * @param slug null: the account's first workspace
+ */
+export function readSession(slug: string | null): Promise<ApiResult<Session>> {
+  const query = slug === null ? '' : `?${new URLSearchParams({ workspace: slug })}`;
+  return call({ method: 'GET', path: `/session${query}`, schema: sessionSchema });
 }
 
-export function createApi(slug: string): ChatApi {
+/** Who is signed in, and where. */
+export function readMe(): Promise<ApiResult<Me>> {
+  return call({ method: 'GET', path: '/auth/me', schema: meSchema });
+}
+
+export function signOut(url: string): Promise<ApiResult<SignOut>> {
+  return call({ method: 'POST', path: url, schema: signOutSchema });
+}
+
+export function createApi(slug: string): PageApi {
   const mentor = `/workspaces/${encodeURIComponent(slug)}/mentor`;
   return {
-    session: readSession,
     entries(conversationId, { before, limit }) {
       const query = new URLSearchParams({ limit: String(limit), ...(before === null ? {} : { before: String(before) }) });
       return call({ method: 'GET', path: `${mentor}/conversations/${conversationId}/entries?${query}`, schema: entryPageSchema });
@@ -96,5 +132,12 @@ export function createApi(slug: string): ChatApi {
     ask: (body) => call({ method: 'POST', path: `${mentor}/questions`, schema: questionResponseSchema, body }),
     stop: (turnId) => call({ method: 'PATCH', path: `${mentor}/turns/${turnId}/status`, schema: turnSchema, body: { status: 'STOPPED' } }),
     read: (lastReadAt) => call({ method: 'PUT', path: `${mentor}/conversation/read`, schema: conversationSchema, body: { lastReadAt } }),
+    threads: () => call({ method: 'GET', path: `${mentor}/threads`, schema: threadListSchema }),
+    beginThread: (body) => call({ method: 'POST', path: `${mentor}/threads`, schema: conversationSchema, body }),
+    vote: (entryId, vote) => call({ method: 'PUT', path: `${mentor}/entries/${entryId}/vote`, schema: entrySchema, body: { vote } }),
+    erase: (entryId) => call({ method: 'DELETE', path: `${mentor}/entries/${entryId}`, schema: entrySchema }),
+    search: (words) =>
+      call({ method: 'GET', path: `${mentor}/search?${new URLSearchParams({ q: words })}`, schema: webSearchResponseSchema }),
+    chooseAi: (allowed) => call({ method: 'PUT', path: `${mentor}/ai-choice`, schema: aiChoiceSchema, body: { allowed } }),
   };
 }

@@ -24,18 +24,21 @@ function stageOf(state: ChatState, turn: Turn): string | null {
   return state.live[turn.id]?.stage ?? turn.stage;
 }
 
-/** What happened between two states of one conversation, oldest first. Nothing for what was there when the page opened. */
-export function announcements(before: ChatState, after: ChatState): Announcement[] {
+/**
+ * What happened between two states, oldest first. Nothing for what was there when the page opened.
+ * @param conversationId the conversation in view
+ */
+export function announcements(before: ChatState, after: ChatState, conversationId: string | null = after.mainId): Announcement[] {
   if (!before.ready) return [];
   const list: Announcement[] = [];
   for (const turn of Object.values(after.turns)) {
     const known = before.turns[turn.id];
-    if (turn === known || turn.conversationId !== after.mainId || known === undefined || known.status === turn.status) continue;
+    if (turn === known || turn.conversationId !== conversationId || known === undefined || known.status === turn.status) continue;
     const end = endOf(turn);
     if (end !== null) list.push(end);
   }
-  const running = runningTurn(after, after.mainId);
-  const ran = runningTurn(before, before.mainId);
+  const running = runningTurn(after, conversationId);
+  const ran = runningTurn(before, conversationId);
   if (running !== null && running.id !== ran?.id) list.push({ kind: 'started' });
   const stage = running === null ? null : stageOf(after, running);
   if (running !== null && stage !== null && (ran === null || stageOf(before, ran) !== stage)) list.push({ kind: 'stage', stage });

@@ -3,7 +3,8 @@
  */
 import type { TimelineItem } from './timeline.ts';
 
-function same(a: unknown, b: unknown): boolean {
+/** Whether two plain values say the same. */
+export function same(a: unknown, b: unknown): boolean {
   if (Object.is(a, b)) return true;
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;
   const keys = Object.keys(a);

@@ -2,10 +2,12 @@
  * Owns: the entries of the loaded part of a conversation: each message once, by id.
  * Does not own: reading pages (chat/sync.ts), or their order on the page (timeline.ts).
  * - What lies before the loaded part is left alone until it is loaded.
+ * - A thread is loaded while somebody looks at it; the main conversation always.
  * - An erased entry never comes back. An erased question takes what is being written about it along.
  */
 import type { Entry, EntryPage } from '../../contract/web.ts';
-import { type ChatState, type LoadedRange, without } from './state.ts';
+import { type ChatAction, type ChatState, type LoadedRange, without } from './state.ts';
+import { noteInThreads } from './threads.ts';
 import { applyTurn, isOver } from './turns.ts';
 
 /** Whether the entry belongs to what is loaded, or may come to it with the page that is being read. */
@@ -42,7 +44,7 @@ function openFirstConversation(state: ChatState, entry: Entry): ChatState {
  * @param only `new`: an entry that is known already is newer than this account of it (the answer to an own write).
  */
 export function applyEntry(state: ChatState, entry: Entry, only: 'new' | 'any' = 'any'): ChatState {
-  const opened = state.ready && state.mainId === null ? openFirstConversation(state, entry) : state;
+  const opened = noteInThreads(state.ready && state.mainId === null ? openFirstConversation(state, entry) : state, entry);
   const known = opened.entries[entry.id];
   const stale = known !== undefined && (only === 'new' || (known.erasedAt !== null && entry.erasedAt === null));
   if (stale || !inRange(opened, entry)) return opened;
@@ -72,4 +74,24 @@ export function mergeOlder(state: ChatState, conversationId: string, page: Entry
     ranges: { ...state.ranges, [conversationId]: { nextBefore: page.nextBefore, older: 'idle' as const } },
   };
   return applyPageTurns(merged, page);
+}
+
+export function applyOpening(state: ChatState, conversationId: string): ChatState {
+  const range = state.ranges[conversationId];
+  if (range !== undefined && (range.opening === undefined || range.opening === 'asked')) return state;
+  return { ...state, ranges: { ...state.ranges, [conversationId]: { nextBefore: null, older: 'idle', opening: 'asked' } } };
+}
+
+/** The newest page of a conversation that came into view. A snapshot in between reads it by itself. */
+export function applyOpened(state: ChatState, { conversationId, generation, page }: Extract<ChatAction, { type: 'opened' }>): ChatState {
+  const range = state.ranges[conversationId];
+  if (generation !== state.generation || range?.opening !== 'asked') return state;
+  if (typeof page === 'object') return mergeOlder(state, conversationId, page);
+  return { ...state, ranges: { ...state.ranges, [conversationId]: { ...range, opening: page } } };
+}
+
+export function applyClosed(state: ChatState, conversationId: string): ChatState {
+  if (conversationId === state.mainId || !(conversationId in state.ranges)) return state;
+  const kept = Object.entries(state.entries).filter(([, entry]) => entry.conversationId !== conversationId);
+  return { ...state, ranges: without(state.ranges, conversationId), entries: Object.fromEntries(kept) };
 }

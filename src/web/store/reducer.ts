@@ -3,14 +3,19 @@
  * Does not own: I/O and time (chat/), drawing (ui/). The rules sit in the neighbouring files; this one is the table of contents.
  */
 import { applyAnswered, applyAsk, applyDiscard, applyResend, applyUnsent, settleOutbox } from './outbox.ts';
-import { applyEntry, mergeOlder } from './pages.ts';
+import { applyClosed, applyEntry, applyOpened, applyOpening, mergeOlder } from './pages.ts';
 import { foldPartial } from './partials.ts';
 import { applySnapshot, commitSnapshot, hold, isHeldWhileSyncing } from './snapshot.ts';
 import { type ChatAction, type ChatState, excluding, including, type LoadedRange, without } from './state.ts';
+import { applyThread, applyThreads } from './threads.ts';
 import { applyTurn, isOver, isStale } from './turns.ts';
 import { isAfter } from './unread.ts';
+import { applyEraseAnswered, applyVoteAnswered } from './wishes.ts';
 
 type Of<T extends ChatAction['type']> = Extract<ChatAction, { type: T }>;
+type More = Of<
+  'opening' | 'opened' | 'closed' | 'threads-read' | 'thread-begun' | 'vote-asked' | 'vote-answered' | 'erase-asked' | 'erase-answered'
+>;
 
 function applyPartial(state: ChatState, { partial }: Of<'partial'>): ChatState {
   const turn = state.turns[partial.turnId];
@@ -95,6 +100,32 @@ function apply(state: ChatState, action: ChatAction): ChatState {
     case 'older-read':
     case 'older-failed':
       return applyOlder(state, action);
+    default:
+      return applyMore(state, action);
+  }
+}
+
+/** Threads, and wishes about one message. */
+function applyMore(state: ChatState, action: More): ChatState {
+  switch (action.type) {
+    case 'opening':
+      return applyOpening(state, action.conversationId);
+    case 'opened':
+      return applyOpened(state, action);
+    case 'closed':
+      return applyClosed(state, action.conversationId);
+    case 'threads-read':
+      return applyThreads(state, action.threads, action.generation);
+    case 'thread-begun':
+      return applyThread(state, action.thread);
+    case 'vote-asked':
+      return { ...state, votes: { ...state.votes, [action.entryId]: action.vote } };
+    case 'vote-answered':
+      return applyVoteAnswered(state, action);
+    case 'erase-asked':
+      return { ...state, erasing: including(state.erasing, action.entryId) };
+    case 'erase-answered':
+      return applyEraseAnswered(state, action);
   }
 }
 

@@ -7,19 +7,27 @@ import type { Partial, Snapshot } from '../../contract/events.ts';
 import type { Entry, EntryPage, Turn } from '../../contract/web.ts';
 import { applyPageTurns } from './pages.ts';
 import { foldPartial, type LiveText } from './partials.ts';
-import type { ChatAction, ChatState, ConversationInfo, HeldAction, LoadedRange } from './state.ts';
+import {
+  type ChatAction,
+  type ChatState,
+  type ConversationInfo,
+  HELD_TYPES,
+  type HeldAction,
+  type LoadedRange,
+  OWN_ANSWERS,
+} from './state.ts';
 import { isOver } from './turns.ts';
 
 /** Actions that wait for the pages. One more and the snapshot is given up for a newer one. */
 const heldMax = 2_000;
 
 export function isHeldWhileSyncing(action: ChatAction): action is HeldAction {
-  return ['turn', 'entry', 'partial', 'read', 'answered', 'stop-answered'].includes(action.type);
+  return HELD_TYPES.some((type) => type === action.type);
 }
 
 export function applySnapshot(state: ChatState, snapshot: Snapshot): ChatState {
   // Events from before this snapshot are in it. The answers to own writes may not be: they wait on.
-  const held = (state.sync?.held ?? []).filter((action) => action.type === 'answered' || action.type === 'stop-answered');
+  const held = (state.sync?.held ?? []).filter((action) => OWN_ANSWERS.some((type) => type === action.type));
   return { ...state, generation: state.generation + 1, sync: { snapshot, held, overflow: false } };
 }
 
@@ -64,6 +72,16 @@ function rowsOf(pages: Readonly<Record<string, EntryPage>>): Pick<ChatState, 'en
   return { entries, ranges };
 }
 
+/** A snapshot carries the newest threads. Older ones, and one that was begun meanwhile, are still there. */
+function conversationsOf(state: ChatState, snapshot: Snapshot, mainId: string | null): Record<string, ConversationInfo> {
+  const conversations: Record<string, ConversationInfo> = {};
+  for (const info of Object.values(state.conversations)) {
+    if (info.parentConversationId !== null && info.parentConversationId === mainId) conversations[info.id] = info;
+  }
+  for (const { turns: _turns, ...info } of snapshot.conversations) conversations[info.id] = info;
+  return conversations;
+}
+
 /**
  * The state as the ledger had it, before the held actions are applied on top.
  * @param pages every loaded page of each loaded conversation, read after the snapshot
@@ -71,19 +89,19 @@ function rowsOf(pages: Readonly<Record<string, EntryPage>>): Pick<ChatState, 'en
 export function commitSnapshot(state: ChatState, pages: Readonly<Record<string, EntryPage>>): ChatState {
   if (state.sync === null) return state;
   const { snapshot } = state.sync;
-  const conversations: Record<string, ConversationInfo> = {};
-  for (const { turns: _turns, ...info } of snapshot.conversations) conversations[info.id] = info;
+  const mainId = snapshot.conversations.find((conversation) => conversation.parentConversationId === null)?.id ?? null;
   const { turns, lost } = turnsOf(state, snapshot);
   let next: ChatState = {
     ...state,
     ...rowsOf(pages),
     ready: true,
     sync: null,
-    mainId: snapshot.conversations.find((conversation) => conversation.parentConversationId === null)?.id ?? null,
-    conversations,
+    mainId,
+    conversations: conversationsOf(state, snapshot, mainId),
     turns,
     live: liveOf(state, snapshot.partials),
     doubts: [],
+    strangers: [],
   };
   for (const page of Object.values(pages)) next = applyPageTurns(next, page);
   const stopping = next.stopping.filter((id) => id in next.turns && !isOver(next.turns[id] as Turn));

@@ -10,6 +10,8 @@ import type { LiveText } from './partials.ts';
 /** Own question that is not yet an entry. `requestId` never changes, so that a resend cannot ask twice (rule R2). */
 export interface OutgoingQuestion {
   requestId: string;
+  /** The thread in which it is asked; null: the main conversation. */
+  threadId: string | null;
   text: string;
   /** ISO time at which the person pressed Send, for display. */
   askedAt: string;
@@ -27,12 +29,20 @@ export interface LoadedRange {
   /** `before` of the next older page; null at the beginning of the conversation. */
   nextBefore: number | null;
   older: 'idle' | 'loading' | 'failed';
+  /** Only while the newest page is not here: it was asked for, could not be read, or there is no such conversation. */
+  opening?: 'asked' | 'failed' | 'gone';
 }
+
+export type Vote = Entry['vote'];
 
 export type ConversationInfo = Omit<Conversation, 'turns'>;
 
+/** The answers to own writes. */
+export const OWN_ANSWERS = ['answered', 'stop-answered', 'vote-answered', 'erase-answered'] as const;
+export const HELD_TYPES = ['turn', 'entry', 'partial', 'read', ...OWN_ANSWERS] as const;
+type HeldType = (typeof HELD_TYPES)[number];
 /** Events and own answers that may not be applied before the pages have been read again. */
-export type HeldAction = Extract<ChatAction, { type: 'turn' | 'entry' | 'partial' | 'read' | 'answered' | 'stop-answered' }>;
+export type HeldAction = Extract<ChatAction, { type: HeldType }>;
 
 /** A snapshot whose pages are being read. Nothing of it shows before they are there: the page changes once. */
 export interface Sync {
@@ -61,6 +71,12 @@ export interface ChatState {
   /** Turns that a stop was asked for and is not answered yet. */
   stopping: readonly string[];
   outbox: readonly OutgoingQuestion[];
+  /** Entry id -> the vote that was given and is not answered yet. It is shown until then. */
+  votes: Readonly<Record<string, Vote>>;
+  /** Entries whose deletion is asked for and not answered yet. */
+  erasing: readonly string[];
+  /** Conversations that the stream spoke of and nobody has described yet: the list of threads is asked. */
+  strangers: readonly string[];
 }
 
 export type ChatAction =
@@ -81,7 +97,19 @@ export type ChatAction =
   | { type: 'turn-read'; turnId: string; turn: Turn | null; generation: number }
   | { type: 'older-asked'; conversationId: string }
   | { type: 'older-read'; conversationId: string; generation: number; page: EntryPage }
-  | { type: 'older-failed'; conversationId: string; generation: number };
+  | { type: 'older-failed'; conversationId: string; generation: number }
+  /** A conversation comes into view: its newest page is asked for. */
+  | { type: 'opening'; conversationId: string }
+  | { type: 'opened'; conversationId: string; generation: number; page: EntryPage | 'failed' | 'gone' }
+  /** A thread is left: it is read anew when somebody comes back. */
+  | { type: 'closed'; conversationId: string }
+  | { type: 'threads-read'; generation: number; threads: readonly Conversation[] }
+  | { type: 'thread-begun'; thread: Conversation }
+  | { type: 'vote-asked'; entryId: string; vote: Vote }
+  /** `entry` is null when the vote was refused or lost. */
+  | { type: 'vote-answered'; entryId: string; vote: Vote; entry: Entry | null }
+  | { type: 'erase-asked'; entryId: string }
+  | { type: 'erase-answered'; entryId: string; entry: Entry | null };
 
 export const EMPTY_STATE: ChatState = {
   generation: 0,
@@ -97,6 +125,9 @@ export const EMPTY_STATE: ChatState = {
   doubts: [],
   stopping: [],
   outbox: [],
+  votes: {},
+  erasing: [],
+  strangers: [],
 };
 
 /** `record` without `key`; the same object when the key is not there. */

@@ -6,7 +6,7 @@
 import type { Entry, Part, Turn } from '../../contract/web.ts';
 import { causeOf, type FailureCause } from './failures.ts';
 import { hasGap, type LiveText } from './partials.ts';
-import type { ChatState, OutgoingQuestion } from './state.ts';
+import type { ChatState, OutgoingQuestion, Vote } from './state.ts';
 
 export type QuestionStatus =
   | { kind: 'none' }
@@ -34,6 +34,8 @@ export interface QuestionItem extends ItemBase {
   fromSlack: boolean;
   status: QuestionStatus;
   stopping: boolean;
+  /** Its deletion is under way. */
+  deleting: boolean;
 }
 export interface AnswerItem extends ItemBase {
   kind: 'answer';
@@ -44,6 +46,8 @@ export interface AnswerItem extends ItemBase {
   phase: 'live' | 'done' | 'stopped';
   /** Only while live: what the assistant does; null while it writes, and for no particular thing. */
   stage: string | null;
+  /** The person's, as they gave it last. */
+  vote: Vote;
 }
 export interface FailureItem extends ItemBase {
   kind: 'failure';
@@ -86,7 +90,8 @@ function queuedStatus(turn: Turn, place: number, busy: boolean): QuestionStatus 
   return { kind: 'starting', again: turn.attempt > 0 };
 }
 
-function answerItem(entry: Entry, id: string, turn: Turn | undefined): AnswerItem {
+function answerItem(entry: Entry, { id, turn, state }: { id: string; turn: Turn | undefined; state: ChatState }): AnswerItem {
+  const asked = state.votes[entry.id];
   return {
     kind: 'answer',
     id,
@@ -99,6 +104,7 @@ function answerItem(entry: Entry, id: string, turn: Turn | undefined): AnswerIte
     digest: entry.kind === 'digest',
     phase: turn?.status === 'STOPPED' ? 'stopped' : 'done',
     stage: null,
+    vote: asked === undefined ? entry.vote : asked,
   };
 }
 
@@ -123,6 +129,7 @@ function liveItem(turn: Turn, live: LiveText | undefined): AnswerItem | null {
     digest: false,
     phase: turn.status === 'RUNNING' ? 'live' : turn.status === 'STOPPED' ? 'stopped' : 'done',
     stage: turn.status === 'RUNNING' ? stageOf(turn, live) : null,
+    vote: null,
   };
 }
 
@@ -159,6 +166,7 @@ function questionItem(entry: Entry, turn: Turn | undefined, around: Around): Que
     fromSlack: entry.surface === 'slack',
     status: { kind: 'none' },
     stopping: turn !== undefined && around.state.stopping.includes(turn.id),
+    deleting: around.state.erasing.includes(entry.id),
   };
 }
 
@@ -182,7 +190,8 @@ function groupItems({ turn, entries }: Group, around: Around): TimelineItem[] {
   const answers = entries.filter((entry) => entry.kind === 'answer');
   const items = entries.map((entry) => {
     if (entry.kind === 'question') return questionItem(entry, turn, around);
-    return answerItem(entry, entry === answers[0] && entry.turnId !== null ? `answer:${entry.turnId}` : entry.id, turn);
+    const id = entry === answers[0] && entry.turnId !== null ? `answer:${entry.turnId}` : entry.id;
+    return answerItem(entry, { id, turn, state: around.state });
   });
   if (turn === undefined || answers.length > 0) return items;
   const question = items.find((item) => item.kind === 'question');
@@ -205,6 +214,7 @@ function outgoingItem(outgoing: OutgoingQuestion): QuestionItem {
     fromSlack: false,
     status: outgoing.phase === 'sending' ? { kind: 'sending' } : { kind: 'unsent', reason, requestId },
     stopping: false,
+    deleting: false,
   };
 }
 
@@ -223,9 +233,10 @@ interface Made {
 }
 
 function inputsOf({ turn, entries }: Group, { state, places, busy }: Around): readonly unknown[] {
-  if (turn === undefined) return entries;
+  const wishes = entries.flatMap(({ id }) => [state.votes[id], state.erasing.includes(id)]);
+  if (turn === undefined) return [...entries, ...wishes];
   const waits = turn.status === 'QUEUED' ? [places.get(turn.id), busy] : [];
-  return [turn, state.live[turn.id], state.stopping.includes(turn.id), ...waits, ...entries];
+  return [turn, state.live[turn.id], state.stopping.includes(turn.id), ...waits, ...entries, ...wishes];
 }
 
 function sameList(a: readonly unknown[], b: readonly unknown[]): boolean {
@@ -251,7 +262,8 @@ export function rememberedTimeline(): (state: ChatState, conversationId: string 
       remade.set(key, known !== undefined && sameList(known.inputs, inputs) ? known : { inputs, items: groupItems(group, around) });
     }
     made = remade;
-    return [...[...remade.values()].flatMap(({ items }) => items), ...state.outbox.map(outgoingItem)];
+    const outgoing = state.outbox.filter(({ threadId }) => (threadId ?? state.mainId) === conversationId);
+    return [...[...remade.values()].flatMap(({ items }) => items), ...outgoing.map(outgoingItem)];
   };
 }
 

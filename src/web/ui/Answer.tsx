@@ -8,6 +8,7 @@ import { t } from '../strings.ts';
 import { CopyButton } from './CopyButton.tsx';
 import { usePage } from './context.ts';
 import { MarkdownText, SafeLink } from './Markdown.tsx';
+import { ThreadAction, Votes } from './MessageActions.tsx';
 
 type CardPart = Extract<Part, { type: 'card' }>;
 
@@ -78,6 +79,12 @@ export function Answer({ item }: { item: AnswerItem }) {
             {dates.time(item.at)}
           </time>
           {item.text !== '' && <CopyButton text={item.text} label={t.actions.copyAnswer} />}
+          {item.entryId !== null && (
+            <>
+              <Votes entryId={item.entryId} vote={item.vote} />
+              <ThreadAction entryId={item.entryId} />
+            </>
+          )}
         </div>
       )}
     </>

@@ -20,6 +20,8 @@ interface ChunkProps {
   days: Days;
   /** The message of this piece above which the mark of what is new stands; such a piece is always drawn. */
   markId: string | null;
+  /** The message of this piece to which the person went. */
+  foundId: string | null;
   /** It is at the end of the conversation, where a page opens. */
   atEnd: boolean;
 }
@@ -47,9 +49,9 @@ function useNearness(atEnd: boolean, messages: number) {
   return { box, near, heightPx };
 }
 
-export const Chunk = memo(function Chunk({ chunk, above, days, markId, atEnd }: ChunkProps) {
+export const Chunk = memo(function Chunk({ chunk, above, days, markId, foundId, atEnd }: ChunkProps) {
   const { box, near, heightPx } = useNearness(atEnd, chunk.items.length);
-  const drawn = near || markId !== null;
+  const drawn = near || markId !== null || foundId !== null;
   return (
     <div ref={box} className="chunk" style={drawn ? undefined : { blockSize: heightPx.current }}>
       {drawn &&
@@ -59,6 +61,7 @@ export const Chunk = memo(function Chunk({ chunk, above, days, markId, atEnd }: 
             item={item}
             day={dayOf(days, index === 0 ? above : chunk.items[index - 1], item)}
             marked={item.id === markId}
+            found={item.id === foundId}
           />
         ))}
     </div>

@@ -8,6 +8,7 @@ import { codePoints, isBlank } from '../../kernel/text.ts';
 import { runningTurn } from '../store/timeline.ts';
 import { t } from '../strings.ts';
 import { useChat, usePage } from './context.ts';
+import { useConversationId, useThreadId } from './conversation.ts';
 import { LockIcon, SendIcon, StopIcon } from './icons.tsx';
 import { useReadOnly } from './use-connection.ts';
 import { useDraft } from './use-draft.ts';
@@ -23,7 +24,8 @@ function useRefusals(): string | null {
   const { controller } = usePage();
   const aui = useAui();
   const text = useAuiState((state) => state.composer.text);
-  const refused = useChat((state) => state.outbox.find((item) => item.phase === 'refused'));
+  const threadId = useThreadId();
+  const refused = useChat((state) => state.outbox.find((item) => item.phase === 'refused' && item.threadId === threadId));
   const [refusal, setRefusal] = useState<{ text: string; reason: string } | null>(null);
   useEffect(() => {
     if (refused === undefined || !isBlank(aui.composer.getState().text)) return;
@@ -37,7 +39,8 @@ function useRefusals(): string | null {
 
 function useStop(): { running: boolean; stopping: boolean; stop: () => void } {
   const { controller } = usePage();
-  const turnId = useChat((state) => runningTurn(state, state.mainId)?.id ?? null);
+  const conversationId = useConversationId();
+  const turnId = useChat((state) => runningTurn(state, conversationId)?.id ?? null);
   const stopping = useChat((state) => turnId !== null && state.stopping.includes(turnId));
   const stop = () => {
     if (turnId !== null) void controller.stopTurn(turnId);
@@ -70,16 +73,19 @@ export function Composer() {
 
 function Writing() {
   const { session, controller } = usePage();
+  const threadId = useThreadId();
   const text = useAuiState((state) => state.composer.text);
   const { running, stopping, stop } = useStop();
   const refusal = useRefusals();
   const notice = useSyncExternalStore(controller.notice.subscribe, controller.notice.get);
-  useDraft(`heph.draft.${session.workspace.slug}.${session.account.id}.main`);
+  useDraft(`heph.draft.${session.workspace.slug}.${session.account.id}.${threadId ?? 'main'}`);
   const limit = session.limits.questionMaxChars;
   const left = limit - codePoints(text);
   const sendable = !isBlank(text) && left >= 0;
   const problem = refusal ?? notice;
   const name = session.assistantName;
+  const label = threadId === null ? t.composer.label(name) : t.thread.composer;
+  const placeholder = threadId === null ? t.composer.placeholder(name) : t.thread.write;
   const onSubmit = (event: FormEvent) => {
     if (!sendable) event.preventDefault();
   };
@@ -87,7 +93,7 @@ function Writing() {
     if (event.key === 'Enter' && event.keyCode === imeKeyCode) event.preventDefault();
   };
   return (
-    <ComposerPrimitive.Root className="composer" aria-label={t.composer.label(name)} onSubmit={onSubmit}>
+    <ComposerPrimitive.Root className="composer" aria-label={label} onSubmit={onSubmit}>
       {problem !== null && (
         <p className="composer-note over" role="alert" dir="auto">
           {problem}
@@ -98,9 +104,9 @@ function Writing() {
           id="composer-input"
           className="composer-input"
           dir="auto"
-          aria-label={t.composer.label(name)}
+          aria-label={label}
           aria-describedby="composer-hint"
-          placeholder={running ? t.composer.followUp : t.composer.placeholder(name)}
+          placeholder={running ? t.composer.followUp : placeholder}
           autoFocus={matchMedia('(pointer: fine)').matches}
           maxRows={rowsMax}
           cancelOnEscape={false}

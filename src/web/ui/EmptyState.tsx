@@ -1,5 +1,6 @@
 import { t } from '../strings.ts';
 import { usePage } from './context.ts';
+import { useThreadId } from './conversation.ts';
 import { FlameIcon } from './icons.tsx';
 import { useReadOnly } from './use-connection.ts';
 
@@ -7,6 +8,8 @@ import { useReadOnly } from './use-connection.ts';
 export function EmptyState() {
   const { session, controller } = usePage();
   const readOnly = useReadOnly();
+  const threadId = useThreadId();
+  if (threadId !== null) return <p className="thread-empty">{t.thread.empty}</p>;
   return (
     <div className="empty">
       <FlameIcon className="empty-mark" />

@@ -2,6 +2,7 @@ import type { FailureCause } from '../store/failures.ts';
 import type { FailureItem } from '../store/timeline.ts';
 import { t } from '../strings.ts';
 import { usePage } from './context.ts';
+import { useThreadId } from './conversation.ts';
 import { AlertIcon, ClockIcon, LockIcon } from './icons.tsx';
 import { useReadOnly } from './use-connection.ts';
 
@@ -10,6 +11,7 @@ const icons = { wait: ClockIcon, settings: LockIcon, final: LockIcon, fault: Ale
 /** A turn without an answer: the server's own words say why, and the same question can be asked again where that can help. */
 export function Failure({ item }: { item: FailureItem }) {
   const { controller } = usePage();
+  const threadId = useThreadId();
   const readOnly = useReadOnly();
   const { question, cause } = item;
   const Icon = icons[cause];
@@ -20,7 +22,7 @@ export function Failure({ item }: { item: FailureItem }) {
         {item.text === '' ? t.answer.failed : item.text}
       </p>
       {question !== null && cause !== 'final' && !readOnly && (
-        <button type="button" className="button small" onClick={() => void controller.ask(question)}>
+        <button type="button" className="button small" onClick={() => void controller.ask(question, threadId)}>
           {t.actions.tryAgain}
         </button>
       )}

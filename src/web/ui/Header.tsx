@@ -1,13 +1,16 @@
+import { t } from '../strings.ts';
 import { usePage } from './context.ts';
-import { FlameIcon } from './icons.tsx';
+import { FlameIcon, SearchIcon } from './icons.tsx';
 import { Menu } from './Menu.tsx';
+import { ThreadList } from './ThreadList.tsx';
 
 interface HeaderProps {
   openPalette(): void;
+  openSearch(): void;
   openShortcuts(): void;
 }
 
-export function Header({ openPalette, openShortcuts }: HeaderProps) {
+export function Header({ openPalette, openSearch, openShortcuts }: HeaderProps) {
   const { session } = usePage();
   return (
     <header className="header">
@@ -17,6 +20,10 @@ export function Header({ openPalette, openShortcuts }: HeaderProps) {
         {session.workspace.name}
       </span>
       <span className="header-space" />
+      <button type="button" className="button quiet icon-only" onClick={openSearch} aria-label={t.search.label} title={t.search.label}>
+        <SearchIcon />
+      </button>
+      <ThreadList />
       <Menu openPalette={openPalette} openShortcuts={openShortcuts} />
     </header>
   );

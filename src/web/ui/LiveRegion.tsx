@@ -5,6 +5,7 @@ import { useEffect, useRef, useState } from 'react';
 import { type Announcement, announcements } from '../store/announce.ts';
 import { t } from '../strings.ts';
 import { usePage } from './context.ts';
+import { useThreadId } from './conversation.ts';
 
 /** Stages change several times a second; a listener wants to hear one now and then. */
 const stageEveryMs = 8_000;
@@ -26,6 +27,7 @@ function wordsOf(announcement: Announcement, name: string): string {
 
 export function LiveRegion() {
   const { controller, session } = usePage();
+  const threadId = useThreadId();
   const [words, setWords] = useState('');
   const lastStageMs = useRef(Number.NEGATIVE_INFINITY);
   useEffect(() => {
@@ -33,13 +35,15 @@ export function LiveRegion() {
     return controller.chat.subscribe(() => {
       const after = controller.chat.get();
       const now = performance.now();
-      const heard = announcements(before, after).filter((item) => item.kind !== 'stage' || now - lastStageMs.current >= stageEveryMs);
+      const heard = announcements(before, after, threadId ?? after.mainId).filter(
+        (item) => item.kind !== 'stage' || now - lastStageMs.current >= stageEveryMs,
+      );
       before = after;
       if (heard.length === 0) return;
       lastStageMs.current = now;
       setWords(heard.map((item) => wordsOf(item, session.assistantName)).join(' '));
     });
-  }, [controller, session]);
+  }, [controller, session, threadId]);
   return (
     <div className="visually-hidden" role="status" aria-live="polite">
       {words}

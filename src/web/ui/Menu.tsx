@@ -6,7 +6,9 @@ import { useId, useRef, useSyncExternalStore } from 'react';
 import { LANGUAGE_CHOICES, savedLanguage } from '../language.ts';
 import { exportUrl } from '../net/api.ts';
 import { t } from '../strings.ts';
+import { Account } from './Account.tsx';
 import { useChat, usePage } from './context.ts';
+import { useThreadId } from './conversation.ts';
 import { MenuIcon } from './icons.tsx';
 import { Keys } from './Keys.tsx';
 import { SHORTCUTS, type Shortcut } from './shortcuts.ts';
@@ -66,12 +68,13 @@ function Settings() {
 
 function Downloads() {
   const { slug } = usePage().session.workspace;
+  const threadId = useThreadId();
   const hasConversation = useChat((state) => state.mainId !== null);
   if (!hasConversation) return null;
   return (
     <section aria-label={t.menu.conversation}>
       {(['markdown', 'json'] as const).map((format) => (
-        <a key={format} className="menu-item" href={exportUrl(slug, format)} download="">
+        <a key={format} className="menu-item" href={exportUrl(slug, format, threadId)} download="">
           {t.download[format]}
         </a>
       ))}
@@ -112,6 +115,7 @@ export function Menu({ openPalette, openShortcuts }: MenuProps) {
         </section>
         <Downloads />
         <Settings />
+        <Account />
       </div>
     </>
   );

@@ -21,16 +21,20 @@ interface MessageProps {
   day: string | null;
   /** The mark of what is new stands above it. */
   marked: boolean;
+  /** The person went to this message. */
+  found: boolean;
 }
 
-export const Message = memo(function Message({ item, day, marked }: MessageProps) {
-  const { dates, session } = usePage();
+export const Message = memo(function Message({ item, day, marked, found }: MessageProps) {
+  const { dates, session, navigation } = usePage();
   return (
     <>
       {day !== null && <h2 className="day">{day}</h2>}
       {marked && <p className={MARK_CLASS}>{t.unread.marker}</p>}
       <article
-        className={`message ${item.kind}`}
+        className={`message ${item.kind}${found ? ' found' : ''}`}
+        tabIndex={-1}
+        onBlur={(event) => found && event.relatedTarget !== null && navigation.goal.set(null)}
         data-message-id={item.id}
         aria-label={labelOf(item, session.assistantName, dates.time(item.at))}
       >

@@ -6,6 +6,7 @@ import type { QuestionItem, QuestionStatus } from '../store/timeline.ts';
 import { t } from '../strings.ts';
 import { usePage } from './context.ts';
 import { AlertIcon } from './icons.tsx';
+import { DeleteAction, ThreadAction } from './MessageActions.tsx';
 import { useReadOnly } from './use-connection.ts';
 
 function statusText(status: QuestionStatus, assistantName: string): string | null {
@@ -88,6 +89,14 @@ export function Question({ item }: { item: QuestionItem }) {
           <time dateTime={item.at} title={dates.full(item.at)}>
             {dates.time(item.at)}
           </time>
+        )}
+        {item.entryId !== null && !item.erased && (
+          <>
+            <ThreadAction entryId={item.entryId} />
+            {(item.status.kind === 'none' || item.status.kind === 'stopped') && (
+              <DeleteAction entryId={item.entryId} deleting={item.deleting} />
+            )}
+          </>
         )}
       </div>
     </>

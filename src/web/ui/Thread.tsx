@@ -7,8 +7,10 @@ import type { TimelineItem } from '../store/timeline.ts';
 import { t } from '../strings.ts';
 import { Chunk } from './Chunk.tsx';
 import { useChat, usePage } from './context.ts';
+import { useConversationId, useConversationState } from './conversation.ts';
 import { EmptyState } from './EmptyState.tsx';
 import { DownIcon } from './icons.tsx';
+import { ThreadTrouble } from './ThreadHead.tsx';
 import type { Follow } from './use-follow.ts';
 import type { Reading } from './use-reading.ts';
 import { useToday } from './use-today.ts';
@@ -16,7 +18,9 @@ import { useToday } from './use-today.ts';
 /** A button that also presses itself when it comes near the visible part. After a failure only a person presses it. */
 function OlderMessages() {
   const { controller } = usePage();
-  const range = useChat((state) => (state.mainId === null ? undefined : state.ranges[state.mainId]));
+  const conversationId = useConversationId();
+  const range = useChat((state) => (conversationId === null ? undefined : state.ranges[conversationId]));
+  const load = () => void controller.loadOlder(conversationId);
   const button = useRef<HTMLButtonElement>(null);
   const older = range?.older;
   const nextBefore = range?.nextBefore;
@@ -26,24 +30,18 @@ function OlderMessages() {
     const element = button.current;
     if (element === null || older !== 'idle') return;
     // Several sightings may come at once; the last one is true now.
-    const observer = new IntersectionObserver((sightings) => sightings.at(-1)?.isIntersecting && void controller.loadOlder(), {
+    const observer = new IntersectionObserver((sightings) => sightings.at(-1)?.isIntersecting && load(), {
       root: element.closest('.scroller'),
       rootMargin: '300px 0px 0px 0px',
     });
     observer.observe(element);
     return () => observer.disconnect();
-  }, [controller, older, nextBefore]);
+  }, [controller, conversationId, older, nextBefore]);
   if (range === undefined || range.nextBefore === null) return null;
   const text = { idle: t.actions.loadOlder, loading: t.actions.loadingOlder, failed: t.actions.olderFailed }[range.older];
   return (
     <div className="older">
-      <button
-        ref={button}
-        type="button"
-        className="button quiet small"
-        onClick={() => void controller.loadOlder()}
-        disabled={range.older === 'loading'}
-      >
+      <button ref={button} type="button" className="button quiet small" onClick={load} disabled={range.older === 'loading'}>
         {text}
       </button>
     </div>
@@ -74,13 +72,16 @@ function Skeleton() {
 
 interface ThreadProps {
   items: readonly TimelineItem[];
-  ready: boolean;
   follow: Follow;
   reading: Reading;
+  /** The item to which the person went. */
+  foundId: string | null;
 }
 
-export function Thread({ items, ready, follow, reading }: ThreadProps) {
+export function Thread({ items, follow, reading, foundId }: ThreadProps) {
   const { dates } = usePage();
+  const conversation = useConversationState();
+  const ready = conversation !== 'loading';
   const todayMs = useToday(dates);
   const days = useMemo(() => ({ dates, todayMs }), [dates, todayMs]);
   const chunks = useChunks(items);
@@ -90,6 +91,7 @@ export function Thread({ items, ready, follow, reading }: ThreadProps) {
   useEffect(() => {
     if (sendingId !== null) toEnd();
   }, [sendingId, toEnd]);
+  const troubled = conversation === 'failed' || conversation === 'gone';
   const empty = ready && items.length === 0;
   return (
     <div className="thread">
@@ -97,7 +99,8 @@ export function Thread({ items, ready, follow, reading }: ThreadProps) {
       <main className="scroller" ref={scroller} tabIndex={0} aria-label={t.conversation} aria-busy={!ready}>
         <div className={empty ? 'column column-empty' : 'column'} ref={content}>
           {!ready && items.length === 0 && <Skeleton />}
-          {empty && <EmptyState />}
+          {troubled && <ThreadTrouble gone={conversation === 'gone'} />}
+          {empty && !troubled && <EmptyState />}
           {items.length > 0 && <OlderMessages />}
           {chunks.map((chunk, index) => (
             <Chunk
@@ -107,6 +110,7 @@ export function Thread({ items, ready, follow, reading }: ThreadProps) {
               days={days}
               atEnd={index >= chunks.length - piecesAtEnd}
               markId={chunk.items.some(({ id }) => id === reading.markId) ? reading.markId : null}
+              foundId={chunk.items.some(({ id }) => id === foundId) ? foundId : null}
             />
           ))}
         </div>

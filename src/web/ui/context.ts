@@ -2,10 +2,15 @@
  * Owns: what every part of the page may need: the session, the chat, the account's dates, notifications. Set once, never changes while the page lives.
  */
 import { createContext, useContext, useSyncExternalStore } from 'react';
+import type { Me } from '../../contract/people.ts';
 import type { Session } from '../../contract/web.ts';
 import type { ChatController } from '../chat/controller.ts';
+import type { PageApi } from '../net/api.ts';
 import type { ChatState } from '../store/state.ts';
+import type { Store } from '../store/store.ts';
+import type { ReadThreads } from '../thread-reads.ts';
 import type { Dates } from './dates.ts';
+import type { Navigation } from './navigation.ts';
 import type { Notifier } from './notifier.ts';
 
 export interface Page {
@@ -13,6 +18,13 @@ export interface Page {
   controller: ChatController;
   dates: Dates;
   notifier: Notifier;
+  api: PageApi;
+  navigation: Navigation;
+  readThreads: ReadThreads;
+  /** Who is signed in; null until it is known. */
+  me: Store<Me | null>;
+  /** Whether an AI model may work for the person here, as they chose last. */
+  aiAllowed: Store<boolean>;
 }
 
 export const PageContext = createContext<Page | null>(null);

@@ -5,14 +5,17 @@ import type { Session } from '../../contract/web.ts';
 import { uuidv7 } from '../../kernel/ids.ts';
 import { ChatController } from '../chat/controller.ts';
 import { localeFor } from '../language.ts';
-import { createApi, eventsUrl } from '../net/api.ts';
+import { createApi, eventsUrl, readMe } from '../net/api.ts';
 import { browserClock } from '../net/browser-clock.ts';
 import { EventStream } from '../net/event-stream.ts';
 import { SharedStream } from '../net/shared-stream.ts';
 import { storageOr } from '../settings.ts';
+import { Store } from '../store/store.ts';
 import { t } from '../strings.ts';
+import { ReadThreads } from '../thread-reads.ts';
 import type { Page } from './context.ts';
 import { createDates } from './dates.ts';
+import type { Navigation } from './navigation.ts';
 import { Notifier } from './notifier.ts';
 
 /** A line that was silent for this long is not trusted when the page comes to the front. The server pings every 15 s. */
@@ -23,12 +26,13 @@ export interface RunningPage extends Page {
   run(): () => void;
 }
 
-export function createPage(session: Session): RunningPage {
+export function createPage(session: Session, navigation: Navigation): RunningPage {
   const { slug } = session.workspace;
   const scope = `${slug}.${session.account.id}`;
+  const api = createApi(slug);
   let stream: SharedStream | null = null;
   const controller = new ChatController({
-    api: createApi(slug),
+    api,
     clock: browserClock,
     random: Math.random,
     storage: storageOr('sessionStorage'),
@@ -54,10 +58,16 @@ export function createPage(session: Session): RunningPage {
       return stream;
     },
   });
+  const readThreads = new ReadThreads(`heph.threads.${scope}`);
+  const me: RunningPage['me'] = new Store(null);
+  const meet = () => void readMe().then((result) => result.ok && me.set(result.value));
   const run = () => {
     const leaving = new AbortController();
     const { signal } = leaving;
     controller.start();
+    meet();
+    const unlisten = navigation.listen();
+    addEventListener('storage', (event) => readThreads.heard(event), { signal });
     addEventListener('online', () => stream?.wake(0), { signal });
     document.addEventListener('visibilitychange', () => document.visibilityState === 'visible' && stream?.wake(trustedSilenceMs), {
       signal,
@@ -67,9 +77,11 @@ export function createPage(session: Session): RunningPage {
     addEventListener('pageshow', (event) => event.persisted && controller.start(), { signal });
     return () => {
       leaving.abort();
+      unlisten();
       controller.stop();
     };
   };
   const dates = createDates(session.account.timeZone, t, localeFor(t.language, navigator.languages ?? []));
-  return { session, controller, dates, notifier: new Notifier(), run };
+  const aiAllowed = new Store(session.aiAllowed);
+  return { session, controller, dates, notifier: new Notifier(), api, navigation, readThreads, me, aiAllowed, run };
 }

@@ -116,3 +116,45 @@ export function LockIcon() {
     </Icon>
   );
 }
+
+export function SearchIcon() {
+  return (
+    <Icon>
+      <circle cx="11" cy="11" r="6.5" />
+      <path d="m16 16 4.5 4.5" />
+    </Icon>
+  );
+}
+
+export function ThreadIcon() {
+  return (
+    <Icon>
+      <path d="M20 13.5a2 2 0 0 1-2 2h-7l-4.5 4v-4H6a2 2 0 0 1-2-2v-7a2 2 0 0 1 2-2h12a2 2 0 0 1 2 2z" />
+      <path d="M8.5 8.5h7M8.5 11.5h4" />
+    </Icon>
+  );
+}
+
+export function BackIcon() {
+  return (
+    <Icon className="icon back-icon">
+      <path d="M19 12H5M11.5 5.5 5 12l6.5 6.5" />
+    </Icon>
+  );
+}
+
+export function ThumbIcon({ down = false }: { down?: boolean }) {
+  return (
+    <Icon className={down ? 'icon upside-down' : 'icon'}>
+      <path d="M7.5 10.5v9H5a1 1 0 0 1-1-1v-7a1 1 0 0 1 1-1zM7.5 10.5l4-7c1.6 0 2.7 1.2 2.4 2.8l-.6 3.2h4.9a2 2 0 0 1 2 2.4l-1.2 6a2 2 0 0 1-2 1.6H7.5" />
+    </Icon>
+  );
+}
+
+export function TrashIcon() {
+  return (
+    <Icon>
+      <path d="M4.5 7h15M9.5 7V4.5h5V7M6.5 7l1 12.5h9L17.5 7M10.5 11v5M13.5 11v5" />
+    </Icon>
+  );
+}

@@ -13,6 +13,7 @@ export interface Shortcut {
 
 export const SHORTCUTS = {
   palette: { modifiers: ['mod'], key: 'k' },
+  search: { modifiers: ['mod', 'shift'], key: 'f' },
   shortcuts: { modifiers: ['mod'], key: '/' },
   write: { modifiers: ['shift'], key: 'Escape' },
   stop: { modifiers: [], key: 'Escape' },

@@ -1,14 +1,18 @@
 /**
  * Owns: the commands that make sense now, and their keys.
  */
-import { useEffect, useSyncExternalStore } from 'react';
+import { useContext, useEffect, useSyncExternalStore } from 'react';
 import { LANGUAGE_CHOICES, savedLanguage, saveLanguage } from '../language.ts';
 import { exportUrl } from '../net/api.ts';
+import { hrefOf } from '../route.ts';
+import type { ThreadSummary } from '../store/threads.ts';
 import type { AnswerItem, TimelineItem } from '../store/timeline.ts';
 import { runningTurn } from '../store/timeline.ts';
 import { t } from '../strings.ts';
+import { leave } from './account.ts';
 import type { Command } from './commands.ts';
-import { useChat, usePage } from './context.ts';
+import { type Page, useChat, usePage } from './context.ts';
+import { ThreadsContext, useThreadId } from './conversation.ts';
 import { isCovered, matches, SHORTCUTS } from './shortcuts.ts';
 import { chooseTheme, THEMES, theme } from './theme.ts';
 import { nearestQuestion } from './travel.ts';
@@ -21,6 +25,7 @@ interface Around {
   /** The mark of what is new is in the conversation. */
   marked: boolean;
   openPalette(): void;
+  openSearch(): void;
   openShortcuts(): void;
 }
 
@@ -81,10 +86,39 @@ function copyLast(items: readonly TimelineItem[]): Command[] {
   return [{ id: 'copyLast', label: t.commands.copyLast, run: () => void navigator.clipboard?.writeText(last.text).catch(() => undefined) }];
 }
 
+/** Threads that can be gone to by their words; the list in the header has them all. */
+const threadCommandsMax = 10;
+
+function threadCommands(
+  navigation: Page['navigation'],
+  { threadId, threads }: { threadId: string | null; threads: readonly ThreadSummary[] },
+): Command[] {
+  const back = threadId === null ? [] : [{ id: 'toMain', label: t.commands.toMain, run: () => navigation.open(null) }];
+  const others = threads.filter(({ id, title }) => id !== threadId && title !== '').slice(0, threadCommandsMax);
+  return [...back, ...others.map(({ id, title }) => ({ id, label: `${t.thread.one}: ${title}`, run: () => navigation.open(id) }))];
+}
+
+function accountCommands(page: Page, me: ReturnType<Page['me']['get']>): Command[] {
+  if (me === null) return [];
+  const others = me.workspaces.filter(({ slug }) => slug !== page.session.workspace.slug);
+  const workspaces = others.map(({ slug, name }) => ({
+    id: `workspace-${slug}`,
+    label: t.account.switchTo(name),
+    run: () => location.assign(hrefOf({ workspace: slug, threadId: null })),
+  }));
+  const { signOutUrl } = me;
+  if (signOutUrl === null) return workspaces;
+  return [...workspaces, { id: 'signOut', label: t.account.signOut, run: () => void leave(page, signOutUrl) }];
+}
+
 export function useCommands(around: Around): readonly Command[] {
-  const { controller, session, notifier } = usePage();
-  const { items, openPalette, openShortcuts } = around;
-  const runningId = useChat((state) => runningTurn(state, state.mainId)?.id ?? null);
+  const page = usePage();
+  const { controller, session, notifier, navigation } = page;
+  const { items, openPalette, openSearch, openShortcuts } = around;
+  const threadId = useThreadId();
+  const threads = useContext(ThreadsContext).list;
+  const me = useSyncExternalStore(page.me.subscribe, page.me.get);
+  const runningId = useChat((state) => runningTurn(state, threadId ?? state.mainId)?.id ?? null);
   const hasConversation = useChat((state) => state.mainId !== null);
   const notify = useSyncExternalStore(notifier.state.subscribe, notifier.state.get);
   const { slug } = session.workspace;
@@ -97,7 +131,7 @@ export function useCommands(around: Around): readonly Command[] {
     : (['markdown', 'json'] as const).map((format) => ({
         id: `download-${format}`,
         label: t.download[format],
-        run: () => download(exportUrl(slug, format)),
+        run: () => download(exportUrl(slug, format, threadId)),
       }));
   const notices: Command[] =
     notify === 'unsupported'
@@ -114,9 +148,12 @@ export function useCommands(around: Around): readonly Command[] {
     ...stop,
     ...travelCommands(around),
     ...copyLast(items),
+    ...threadCommands(navigation, { threadId, threads }),
+    { id: 'search', label: t.commands.search, shortcut: SHORTCUTS.search, run: openSearch },
     ...downloads,
     ...notices,
     ...settingCommands(),
+    ...accountCommands(page, me),
     { id: 'shortcuts', label: t.commands.shortcuts, shortcut: SHORTCUTS.shortcuts, run: openShortcuts },
     { id: 'palette', label: t.commands.palette, shortcut: SHORTCUTS.palette, run: openPalette },
   ];

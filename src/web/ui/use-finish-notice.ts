@@ -26,7 +26,9 @@ export function useFinishNotice(unread: number): void {
     let before = controller.chat.get();
     return controller.chat.subscribe(() => {
       const after = controller.chat.get();
-      for (const news of announcements(before, after)) {
+      // Whichever conversation it was: a thread may answer while the main one is in view, and the other way round.
+      const ids = after.turns === before.turns ? [] : Object.keys(after.conversations);
+      for (const news of ids.flatMap((id) => announcements(before, after, id))) {
         if (news.kind === 'done') tell(t.notify.ready, () => latestUnread.current > 0);
         if (news.kind === 'failed') tell(t.notify.failed(news.text), () => true);
       }

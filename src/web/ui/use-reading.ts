@@ -1,12 +1,13 @@
 /**
- * Owns: reading: what is new, where the mark of the first new answer stands, opening the page there, and moving the account's read marker
+ * Owns: reading: what is new, where the mark of the first new answer stands, opening the page there, and moving the read marker
  * when the person has reached the end of the conversation.
  * Does not own: the rules (store/unread.ts).
  */
 import { useEffect, useLayoutEffect, useMemo, useState } from 'react';
 import type { TimelineItem } from '../store/timeline.ts';
 import { isAfter, markedItem, nextVisit, unreadIn, type Visit } from '../store/unread.ts';
-import { useChat, usePage } from './context.ts';
+import { useChat } from './context.ts';
+import { useConversationState, useReadMarker } from './conversation.ts';
 import type { Follow } from './use-follow.ts';
 import { useLooking } from './use-looking.ts';
 
@@ -21,10 +22,9 @@ export interface Reading {
 export const MARK_CLASS = 'unread-mark';
 
 export function useReading(items: readonly TimelineItem[], { atEnd, show, content }: Follow): Reading {
-  const { controller } = usePage();
-  const ready = useChat((state) => state.ready);
+  const { lastReadAt, mark: markRead } = useReadMarker();
+  const ready = useConversationState() === 'ready';
   const syncing = useChat((state) => state.sync !== null);
-  const lastReadAt = useChat((state) => (state.mainId === null ? null : (state.conversations[state.mainId]?.lastReadAt ?? null)));
   const looking = useLooking();
   const unread = useMemo(() => unreadIn(items, lastReadAt), [items, lastReadAt]);
   const [opened, setOpened] = useState(false);
@@ -41,7 +41,7 @@ export function useReading(items: readonly TimelineItem[], { atEnd, show, conten
   }, [ready, opened, content, show]);
   const { newestAt } = unread;
   useEffect(() => {
-    if (reading && !syncing && newestAt !== null && isAfter(newestAt, lastReadAt)) void controller.markRead(newestAt);
-  }, [controller, reading, syncing, newestAt, lastReadAt]);
+    if (reading && !syncing && newestAt !== null && isAfter(newestAt, lastReadAt)) markRead(newestAt);
+  }, [markRead, reading, syncing, newestAt, lastReadAt]);
   return { unread: unread.count, markId };
 }

@@ -13,16 +13,16 @@ function wordsOf(message: AppendMessage): string {
 }
 
 /** The adapter keeps its identity: the kit takes a new one for a new state. */
-export function useHephRuntime(controller: ChatController) {
+export function useHephRuntime(controller: ChatController, threadId: string | null) {
   const adapter = useMemo<ExternalStoreAdapter>(
     () => ({
       messages: [],
       isRunning: false,
       async onNew(message: AppendMessage) {
-        void controller.ask(wordsOf(message));
+        void controller.ask(wordsOf(message), threadId);
       },
     }),
-    [controller],
+    [controller, threadId],
   );
   return useExternalStoreRuntime(adapter);
 }
