@@ -11,6 +11,7 @@ import type {
   RunEndRequest,
   TurnEndRequest,
 } from '../src/contract/agent.ts';
+import type { SlackOrigin } from '../db/ledger/submit.ts';
 import type { StopReason, Surface } from '../src/contract/common.ts';
 import type { AccountId, ConversationId, EntryId, RunId, SandboxId, TurnId, WorkspaceId } from '../src/kernel/ids.ts';
 
@@ -42,6 +43,8 @@ export interface QuestionInput extends Member {
   /** Normalised (wellFormed), not blank, within the limit: the route has checked it. */
   readonly text: string;
   readonly page: { readonly url: string; readonly title: string } | null;
+  /** Set when the surface is slack. */
+  readonly slack?: SlackOrigin;
 }
 
 export type SubmitReply =
@@ -49,7 +52,9 @@ export type SubmitReply =
   | { readonly kind: 'full' }
   | { readonly kind: 'request-id-reused' }
   | { readonly kind: 'no-conversation' }
-  | { readonly kind: 'person-erased' };
+  | { readonly kind: 'person-erased' }
+  /** Only of a question from Slack. */
+  | { readonly kind: 'disconnected' };
 
 export type StopReply = { readonly kind: 'stopped' } | { readonly kind: 'already-ended' } | { readonly kind: 'no-turn' };
 
