@@ -2,6 +2,8 @@
  * Owns: the types of the one door to the actors. HTTP routes call `Runtime` and translate its replies; they never see an actor or a row.
  * Expected losses are replies (`kind`), not exceptions; exceptions are RuntimeFaults (BUSY, DRAINING, DATABASE_UNAVAILABLE, INTERNAL).
  */
+
+import type { SlackOrigin } from '../db/ledger/submit.ts';
 import type {
   AgentRun,
   ContextResponse,
@@ -11,7 +13,6 @@ import type {
   RunEndRequest,
   TurnEndRequest,
 } from '../src/contract/agent.ts';
-import type { SlackOrigin } from '../db/ledger/submit.ts';
 import type { StopReason, Surface } from '../src/contract/common.ts';
 import type { AccountId, ConversationId, EntryId, RunId, SandboxId, TurnId, WorkspaceId } from '../src/kernel/ids.ts';
 

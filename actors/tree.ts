@@ -5,6 +5,7 @@
 
 import type { Grant, LeaseTimes } from '../db/ledger/claim.ts';
 import { findOrCreateMain, findTurn, ownsConversation } from '../db/ledger/conversation.ts';
+import type { ChangedConversation } from '../db/ledger/erase.ts';
 import { noteCall } from '../db/ledger/fence.ts';
 import type { TakenBack } from '../db/ledger/reap.ts';
 import type { EndedTurn } from '../db/ledger/refuse.ts';
@@ -20,7 +21,7 @@ import type { ConversationCommand, ConversationReply } from './conversation/comm
 import { ConversationBehaviour } from './conversation/conversation.actor.ts';
 import { ParkedPull } from './conversation/pulls.ts';
 import { Renewals } from './conversation/renewals.ts';
-import { createEntryWrites } from './entry-writes.ts';
+import { createEntryWrites, tellChanged } from './entry-writes.ts';
 import type { FailureTexts } from './failure-texts.ts';
 import { type ActorKind, ActorSystem, type ActorView, type KernelObserver, type SingleActor } from './kernel/index.ts';
 import { Outbox, type OutboxOptions } from './outbox/index.ts';
@@ -61,6 +62,8 @@ export interface Actors {
   start(): void;
   /** A change of another server, or one found by the catch-up sweep. */
   changed(change: Change): void;
+  /** Entries that something beside the runtime has erased; told to the actors, the streams and the other servers. */
+  entriesErased(conversations: readonly ChangedConversation[]): void;
   /** Conversations with an actor in memory, for the catch-up sweep. */
   activeConversationIds(): readonly ConversationId[];
   views(limit?: number): readonly ActorView[];
@@ -216,6 +219,11 @@ class Tree implements Actors {
   changed(change: Change): void {
     this.#conversations.tellIfActive(change.conversationId, { type: 'Changed', version: change.version });
     if (change.slots && this.#claiming) this.#capacity.tell({ type: 'SlotsChanged' });
+  }
+
+  entriesErased(conversations: readonly ChangedConversation[]): void {
+    const { changes, partials } = this.#deps;
+    tellChanged({ changes, partials, changed: (change) => this.changed(change) }, conversations);
   }
 
   activeConversationIds(): readonly ConversationId[] {

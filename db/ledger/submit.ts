@@ -90,6 +90,29 @@ export async function submitQuestion(db: Executor, p: SubmitParams): Promise<Sub
   return row.queued >= p.maxFollowUps ? { kind: 'full' } : { kind: 'stale' };
 }
 
+/** A main conversation is known by the direct message that it was last asked in. */
+function asItsPlace(slack: SlackOrigin | null) {
+  const column = (name: 'slack_team_id' | 'slack_user_id' | 'slack_channel_id', value: string | null) => sql.fragment`
+    ${sql.identifier([name])} = case when c.parent_conversation_id is null then coalesce(${value}::text, c.${sql.identifier([name])}) end`;
+  return sql.join(
+    [
+      column('slack_team_id', slack?.teamId ?? null),
+      column('slack_user_id', slack?.userId ?? null),
+      column('slack_channel_id', slack?.channelId ?? null),
+    ],
+    sql.fragment`, `,
+  );
+}
+
+/** From `written`; nothing for a question of the app. */
+function insertOrigin({ slack, turnId, workspaceId }: SubmitParams) {
+  return sql.fragment`
+    insert into slack_turn (turn_id, workspace_id, team_id, channel_id, message_ts, thread_ts)
+    select ${turnId}::uuid, ${workspaceId}::uuid, ${slack?.teamId ?? null}::text, ${slack?.channelId ?? null}::text,
+      ${slack?.messageTs ?? null}::text, ${slack?.threadTs ?? null}::text
+    from written w where ${slack !== null}::boolean`;
+}
+
 function insertQuestion(db: Executor, p: SubmitParams): Promise<z.infer<typeof submitRow>> {
   return db.one(sql.prepared('ledger_submit', submitRow)`
     with fence as materialized (
@@ -120,9 +143,7 @@ function insertQuestion(db: Executor, p: SubmitParams): Promise<z.infer<typeof s
       order by s.slot_no limit 1 for update of s skip locked for share of b skip locked
     ), conv as (
       update mentor_conversation c set version = c.version + 1, last_seq = c.last_seq + 1,
-        slack_team_id = case when c.parent_conversation_id is null then coalesce(${p.slack?.teamId ?? null}::text, c.slack_team_id) end,
-        slack_user_id = case when c.parent_conversation_id is null then coalesce(${p.slack?.userId ?? null}::text, c.slack_user_id) end,
-        slack_channel_id = case when c.parent_conversation_id is null then coalesce(${p.slack?.channelId ?? null}::text, c.slack_channel_id) end
+        ${asItsPlace(p.slack)}
       from place, room
       where c.id = ${p.conversationId}::uuid and c.workspace_id = ${p.workspaceId}::uuid and c.account_id = ${p.accountId}::uuid
         and c.version = ${p.version}::bigint and room.queued < ${p.maxFollowUps}::int and not exists (select 1 from prior)
@@ -153,10 +174,7 @@ function insertQuestion(db: Executor, p: SubmitParams): Promise<z.infer<typeof s
         clock_timestamp() + (w.deadline_ms + ${p.times.graceMs}::int) * interval '1 ms', tree_erasures(w.id)
       from written w where w.slot_no is not null
     ), origin as (
-      insert into slack_turn (turn_id, workspace_id, team_id, channel_id, message_ts, thread_ts)
-      select ${p.turnId}::uuid, ${p.workspaceId}::uuid, ${p.slack?.teamId ?? null}::text, ${p.slack?.channelId ?? null}::text,
-        ${p.slack?.messageTs ?? null}::text, ${p.slack?.threadTs ?? null}::text
-      from written w where ${p.slack !== null}::boolean
+      ${insertOrigin(p)}
     ), taken as (
       update turn_slot s set run_id = ${p.runId}::uuid from written w where s.slot_no = w.slot_no
     )

@@ -83,7 +83,7 @@ export async function findLink(
 }
 
 /** Links the user to the account. False: the link was used, or is too old. Two that race: one wins. */
-export async function useLink(
+export async function redeemLink(
   tx: Executor,
   { actionId, accountId, validMs }: { readonly actionId: string; readonly accountId: AccountId; readonly validMs: number },
 ): Promise<boolean> {

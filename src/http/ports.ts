@@ -49,6 +49,20 @@ export interface SignInDoor {
   signOut(sessionId: string | null): Promise<string | null>;
 }
 
+/** What Slack and its users send to the web listener; src/slack implements it. */
+export interface SlackDoor {
+  /** Resolves when the delivery is stored. null: it is not signed by Slack. */
+  receive(delivery: {
+    readonly body: Buffer;
+    readonly timestamp: string;
+    readonly signature: string;
+  }): Promise<{ readonly challenge: string | null } | null>;
+  /** Whom a link is for; null: it is over. */
+  lookAtLink(token: string): Promise<{ readonly teamId: string; readonly userId: string } | null>;
+  /** False: it is over. */
+  redeemLink(token: string, accountId: AccountId): Promise<boolean>;
+}
+
 /** What a running turn does right now. */
 export interface Stages {
   stageOf(turnId: string): string | null;

@@ -1,0 +1,25 @@
+/**
+ * Owns: the variables of Slack: `HEPH_SLACK_*`.
+ */
+import type { Reader } from './reader.ts';
+
+export interface SlackConfig {
+  /** With a slash at its end. */
+  readonly apiUrl: string;
+  /** null: nothing is taken from Slack. */
+  readonly signingSecret: string | null;
+}
+
+export function readSlack(read: Reader): SlackConfig {
+  const apiUrl = read.url('HEPH_SLACK_API_URL', ['https:', 'http:']) ?? new URL('https://slack.com/api/');
+  if (!apiUrl.pathname.endsWith('/') || apiUrl.search || apiUrl.hash) {
+    read.bad('HEPH_SLACK_API_URL', apiUrl.origin + apiUrl.pathname, 'a URL that ends with a slash, such as https://slack-gov.com/api/');
+  }
+  const signingSecret = read.raw('HEPH_SLACK_SIGNING_SECRET');
+  if (signingSecret !== null && signingSecret.length < 16) {
+    read.problems.push(
+      'HEPH_SLACK_SIGNING_SECRET is too short to be the signing secret of a Slack app (Basic Information, App Credentials).',
+    );
+  }
+  return { apiUrl: apiUrl.href, signingSecret };
+}
