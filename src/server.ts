@@ -38,7 +38,7 @@ import {
 } from './server-parts.ts';
 import { openPeople, type PeopleParts } from './server-people.ts';
 import { openSlack } from './server-slack.ts';
-import type { Slack } from './slack/index.ts';
+import { rotateTokens, type Slack } from './slack/index.ts';
 
 export interface ServerHooks {
   /** Instead of local processes; `gateway` is the agent listener's address. */
@@ -66,7 +66,9 @@ export async function startServer(config: Config, log: Log, hooks: ServerHooks =
     const sandboxes = await preparing;
     await reconcileSlots(opened.db, config.capacityTurns);
     await writeEnvironmentModel(opened.db, environmentModel(config));
-    await rotateKeys({ db: opened.db, secrets: new SecretBox(config.secretKeys), log });
+    const sealed = { db: opened.db, secrets: new SecretBox(config.secretKeys), log };
+    await rotateKeys(sealed);
+    await rotateTokens(sealed);
     return await assemble({ config, log, opened, hooks, sandboxes });
   } catch (error) {
     await opened.close();

@@ -73,3 +73,21 @@ export async function listTeams(db: Executor): Promise<readonly SlackConnectionV
     connectedAt: row.created_at,
   }));
 }
+
+const sealedRow = z.object({ id: z.string(), token: bytes });
+
+/** Every sealed token, for a rotation. */
+export async function sealedTokens(db: Executor): Promise<readonly { readonly id: string; readonly sealed: Buffer }[]> {
+  const rows = await db.any(sql.prepared('slack_sealed', sealedRow)`
+    select id, bot_token_sealed as token from slack_connection where state = 'ACTIVE' order by id`);
+  return rows.map(({ id, token: sealed }) => ({ id, sealed }));
+}
+
+/** `from` is what was opened: a token that was replaced meanwhile stays. */
+export async function resealToken(
+  db: Executor,
+  { id, from, to }: { readonly id: string; readonly from: Buffer; readonly to: Buffer },
+): Promise<void> {
+  await db.any(sql.prepared('slack_reseal', idRow)`
+    update slack_connection set bot_token_sealed = ${sql.binary(to)} where id = ${id} and bot_token_sealed = ${sql.binary(from)} returning id`);
+}

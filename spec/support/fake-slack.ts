@@ -45,6 +45,8 @@ export class FakeSlack {
   /** Decides each call; default: it goes well. */
   fate: (call: FakeCall) => Fate = () => 'ok';
   teamId = 'T0TEAM';
+  /** What the token may do, as a header of each answer says. */
+  scopes = 'chat:write,im:history';
   #count = 0;
   readonly #server: http.Server;
 
@@ -97,6 +99,7 @@ export class FakeSlack {
       response.writeHead(429, fate.limitedS === null ? {} : { 'retry-after': String(fate.limitedS) }).end();
       return;
     }
+    response.setHeader('x-oauth-scopes', this.scopes);
     if (typeof fate === 'object' && 'error' in fate) return answer(response, { ok: false, error: fate.error });
     if (typeof fate === 'object' && !fate.accepted) return void response.writeHead(fate.status).end('no');
     const result = this.#do(call);

@@ -15,6 +15,8 @@ import { Links, linkToken } from './link.ts';
 import { createSender } from './sender.ts';
 import { isSigned, type SignedDelivery } from './signature.ts';
 
+export { rotateTokens } from './tokens.ts';
+
 export interface SlackOptions {
   readonly db: Database;
   readonly clock: Clock;
