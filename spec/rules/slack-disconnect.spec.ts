@@ -41,7 +41,7 @@ describe('a disconnect of Slack', () => {
     await connect(database.db, person);
     slack = new Slack({
       ...{ db: database.db, clock: systemClock, log: silentLog, secrets: SECRETS, apiUrl: fake.apiUrl, signingSecret: SIGNING_SECRET },
-      ...{ assistantName: 'Heph', appUrl: 'http://127.0.0.1', publicUrl: null, observer: { outboxOutcome: () => undefined } },
+      ...{ assistantName: 'Heph', appUrl: 'http://127.0.0.1', publicUrl: null, app: null, observer: { outboxOutcome: () => undefined } },
     });
     rig = await rigs({ person, slack });
     await run(

@@ -113,6 +113,8 @@ export class FakeSlack {
     switch (method) {
       case 'auth.test':
         return { ok: true, team_id: this.teamId, team: 'Team', user_id: 'U0BOT', bot_id: 'B0BOT', url: 'https://team.example.com/' };
+      case 'oauth.v2.access':
+        return this.#grant(fields);
       case 'chat.postMessage':
         return this.#post(fields);
       case 'conversations.replies':
@@ -120,6 +122,20 @@ export class FakeSlack {
       default:
         return { ok: false, error: 'unknown_method' };
     }
+  }
+
+  #grant({ code, client_id: clientId, client_secret: clientSecret }: Readonly<Record<string, string>>): Record<string, unknown> {
+    if (code !== 'code-of-the-spec' || clientId !== 'client-id' || clientSecret !== 'client-secret')
+      return { ok: false, error: 'invalid_code' };
+    const installed = { app_id: 'A0APP', token_type: 'bot', access_token: 'xoxb-granted', bot_user_id: 'U0BOT', scope: this.scopes };
+    return {
+      ok: true,
+      ...installed,
+      team: { id: this.teamId, name: 'Team' },
+      enterprise: null,
+      authed_user: { id: 'U0ADA' },
+      is_enterprise_install: false,
+    };
   }
 
   #post(fields: Readonly<Record<string, string>>): Record<string, unknown> {

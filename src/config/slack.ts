@@ -8,6 +8,8 @@ export interface SlackConfig {
   readonly apiUrl: string;
   /** null: nothing is taken from Slack. */
   readonly signingSecret: string | null;
+  /** null: no installation by Slack's consent page. */
+  readonly app: { readonly clientId: string; readonly clientSecret: string } | null;
 }
 
 export function readSlack(read: Reader): SlackConfig {
@@ -21,5 +23,10 @@ export function readSlack(read: Reader): SlackConfig {
       'HEPH_SLACK_SIGNING_SECRET is too short to be the signing secret of a Slack app (Basic Information, App Credentials).',
     );
   }
-  return { apiUrl: apiUrl.href, signingSecret };
+  const [clientId, clientSecret] = [read.raw('HEPH_SLACK_CLIENT_ID'), read.raw('HEPH_SLACK_CLIENT_SECRET')];
+  if ((clientId === null) !== (clientSecret === null)) {
+    read.problems.push('Only one of HEPH_SLACK_CLIENT_ID and HEPH_SLACK_CLIENT_SECRET is set. Set both, or neither.');
+  }
+  const app = clientId === null || clientSecret === null ? null : { clientId, clientSecret };
+  return { apiUrl: apiUrl.href, signingSecret, app };
 }

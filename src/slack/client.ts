@@ -10,7 +10,7 @@ export interface ClientOptions {
   readonly timeoutMs: number;
 }
 
-const silent: Logger = {
+export const silentLogger: Logger = {
   debug: () => {},
   info: () => {},
   warn: () => {},
@@ -38,7 +38,7 @@ export function slackClient(token: string, { apiUrl, timeoutMs }: ClientOptions)
     rejectRateLimitedCalls: true,
     timeout: timeoutMs,
     allowAbsoluteUrls: false,
-    logger: silent,
+    logger: silentLogger,
     fetch: fetchLimited,
   });
 }

@@ -11,6 +11,7 @@ import type { SecretBox } from '../kernel/secret-box.ts';
 import { SlackAdmin } from './admin.ts';
 import { Disconnector } from './disconnect.ts';
 import { Inbox } from './inbox.ts';
+import { Installer } from './install.ts';
 import { Links, linkToken } from './link.ts';
 import { createSender } from './sender.ts';
 import { isSigned, type SignedDelivery } from './signature.ts';
@@ -25,6 +26,8 @@ export interface SlackOptions {
   readonly apiUrl: string;
   /** null: nothing is taken from Slack; what is connected can be seen and ended. */
   readonly signingSecret: string | null;
+  /** The app's own, for its installation by Slack's consent page; null: teams are connected at the command line only. */
+  readonly app: { readonly clientId: string; readonly clientSecret: string } | null;
   readonly assistantName: string;
   /** Where people open the app. */
   readonly appUrl: string;
@@ -91,8 +94,19 @@ export class Slack {
         return this.#inbox().receive(delivery.body);
       },
       lookAtLink: (token: string) => links.look(token),
+      install: this.#installer(),
       redeemLink: (token: string, accountId: AccountId) => links.use(token, accountId),
     };
+  }
+
+  #installer(): Installer | null {
+    const { db, log, app, apiUrl, appUrl } = this.#options;
+    if (app === null) return null;
+    const admin = this.admin();
+    return new Installer({
+      ...{ db, log, ...app, client: { apiUrl, timeoutMs: CALL_TIMEOUT_MS }, callbackUrl: `${appUrl}/slack/oauth/callback` },
+      connect: (input) => admin.connect(input),
+    });
   }
 
   admin(): SlackAdmin {

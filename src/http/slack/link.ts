@@ -2,14 +2,12 @@
  * `GET /slack/link?token=…` shows whom a link is for and asks; `POST /slack/link` links. Nothing is linked by following a link: whoever sends
  * somebody else their own link would get that person's conversations.
  */
-import type Koa from 'koa';
-import { RuntimeFault } from '../../kernel/faults.ts';
-import type { Asker, Authenticator } from '../auth/authenticator.ts';
+import type { Authenticator } from '../auth/authenticator.ts';
 import { answerPage, type SmallPage } from '../auth/pages.ts';
-import { SIGN_IN_URL } from '../auth/signed-in.ts';
 import { readRawBody } from '../body.ts';
 import type { SlackDoor } from '../ports.ts';
 import type { Route } from '../route.ts';
+import { askedOrSentToSignIn } from './sign-in.ts';
 
 export const SLACK_LINK_PATH = '/slack/link';
 const BODY_MAX_BYTES = 4 * 1024;
@@ -36,7 +34,7 @@ export function slackLinkRoutes({ door, authenticator }: Deps): readonly Route[]
       path: SLACK_LINK_PATH,
       async handle(ctx) {
         const token = typeof ctx.query['token'] === 'string' ? ctx.query['token'] : '';
-        if (!(await signedIn(ctx, authenticator, token))) return;
+        if (!(await askedOrSentToSignIn(ctx, authenticator))) return;
         const link = await door.lookAtLink(token);
         answerPage(ctx, link === null ? OVER : asking(token, link));
       },
@@ -51,19 +49,6 @@ export function slackLinkRoutes({ door, authenticator }: Deps): readonly Route[]
       },
     },
   ];
-}
-
-/** null: the browser was sent to sign in, and comes back. */
-async function signedIn(ctx: Koa.Context, authenticator: Authenticator, token: string): Promise<Asker | null> {
-  try {
-    return await authenticator.authenticate(ctx);
-  } catch (error) {
-    if (!(error instanceof RuntimeFault) || error.code !== 'SIGNED_OUT') throw error;
-    const back = `${SLACK_LINK_PATH}?${new URLSearchParams({ token })}`;
-    ctx.status = 303;
-    ctx.set('Location', `${SIGN_IN_URL}?${new URLSearchParams({ return: back })}`);
-    return null;
-  }
 }
 
 function asking(token: string, { teamId, userId }: { readonly teamId: string; readonly userId: string }): SmallPage {

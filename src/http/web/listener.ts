@@ -6,8 +6,8 @@ import { signInRoutes } from '../auth/routes.ts';
 import { createApp, type RequestObserver, type Route } from '../route.ts';
 import { securityHeaders } from '../security-headers.ts';
 import { createServer, type HttpListener } from '../server.ts';
-import { slackLinkRoutes } from '../slack/link.ts';
-import { postSlackEvents, SLACK_EVENTS_PATH } from '../slack/post-events.ts';
+import { SLACK_EVENTS_PATH } from '../slack/post-events.ts';
+import { slackRoutes } from '../slack/routes.ts';
 import { deleteEntry } from './delete-entry.ts';
 import type { WebDeps } from './deps.ts';
 import { getConversation } from './get-conversation.ts';
@@ -57,7 +57,7 @@ export function webRoutes(deps: WebDeps): readonly Route[] {
     getExport(deps),
     getOpenApi(),
     ...signInRoutes(deps),
-    ...(deps.slack ? [postSlackEvents(deps.slack), ...slackLinkRoutes({ door: deps.slack, authenticator: deps.authenticator })] : []),
+    ...slackRoutes(deps),
   ];
 }
 
