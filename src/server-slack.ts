@@ -15,6 +15,12 @@ export function openSlack({ config, db, log, metrics }: { config: Config; db: Da
   const publicUrl = auth.kind === 'oidc' ? auth.publicUrl.origin : null;
   return new Slack({
     ...{ db, log, clock: systemClock, secrets: new SecretBox(secretKeys), assistantName, publicUrl, observer: metrics },
-    ...{ apiUrl: slack.apiUrl, signingSecret: slack.signingSecret, app: slack.app, appUrl: publicUrl ?? `http://localhost:${port}` },
+    ...{
+      apiUrl: slack.apiUrl,
+      readEveryMs: slack.readEveryMs,
+      signingSecret: slack.signingSecret,
+      app: slack.app,
+      appUrl: publicUrl ?? `http://localhost:${port}`,
+    },
   });
 }

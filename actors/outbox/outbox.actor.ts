@@ -7,6 +7,7 @@ import {
   type ChannelKey,
   dueChannels,
   expireLeases,
+  hasOpenActions,
   type LeasedAction,
   type OutboxTimes,
   parkUnconnected,
@@ -41,6 +42,7 @@ export class OutboxBehaviour implements Behaviour<null, OutboxCommand, undefined
 
   async handle(): Promise<{ state: null; reply: undefined }> {
     const { db, log, times } = this.#deps;
+    if (!(await hasOpenActions(db))) return { state: null, reply: undefined };
     const expired = await expireLeases(db, BATCH_MAX, times);
     if (expired > 0) log.warn('outbox attempts lost', { expired });
     const parked = await parkUnconnected(db, BATCH_MAX);

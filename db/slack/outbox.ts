@@ -196,11 +196,24 @@ export async function parkUnconnected(db: Executor, batchMax: number): Promise<n
 
 const channelRow = z.object({ team_id: z.string(), channel_id: z.string() });
 
-/** Channels with something to say now. */
+const openRow = z.object({ open: z.boolean() });
+
+/** False on most looks of most installations. */
+export async function hasOpenActions(db: Executor): Promise<boolean> {
+  const { open } = await db.one(sql.prepared('outbox_has_open', openRow)`
+    select exists (select from outbox_action where state in ('PENDING', 'RETRY', 'SENDING', 'UNCERTAIN')) as open`);
+  return open;
+}
+
+/** Channels with something to say now; a team that is to wait, or a channel that is held up, takes nobody's place. */
 export async function dueChannels(db: Executor, channelsMax: number): Promise<readonly ChannelKey[]> {
   const rows = await db.any(sql.prepared('outbox_due_channels', channelRow)`
     select a.team_id, a.channel_id from outbox_action a
     where a.state in ('PENDING', 'RETRY') and a.due_at <= (select clock_timestamp())
+      and exists (select from slack_connection k where k.team_id = a.team_id and k.workspace_id = a.workspace_id and k.state = 'ACTIVE'
+        and k.post_after <= (select clock_timestamp()))
+      and not exists (select from outbox_action e where e.team_id = a.team_id and e.channel_id = a.channel_id and e.seq < a.seq
+        and (e.state in ('PENDING', 'RETRY', 'SENDING') or (e.state = 'UNCERTAIN' and e.due_at is not null)))
     group by a.team_id, a.channel_id order by min(a.due_at) limit ${channelsMax}::int`);
   return rows.map(({ team_id: teamId, channel_id: channelId }) => ({ teamId, channelId }));
 }

@@ -163,6 +163,20 @@ describe('a message in Slack', () => {
       expect((await turns()).map(({ text }) => text)).to.deep.equal(['new words']);
     });
 
+    it('changes its words while its turn runs, and is answered once', async () => {
+      const asked = message('old words');
+      await send(asked);
+      const [conversation] = await run(database.db, sql.unsafe`select id from mentor_conversation`);
+      const sandbox = await rig.sandbox(String(conversation?.['id']));
+      const { body: next } = await sandbox.next(5_000);
+      await send(changed(asked, { text: 'new words' }));
+      await sandbox.answer(next.run, 'To the old words.');
+      await until('it is posted', () => fake.messages.length > 0);
+      await send(changed(asked, { text: 'newer words' }));
+      expect((await turns()).map(({ text, status }) => [text, status])).to.deep.equal([['newer words', 'DONE']]);
+      expect([fake.messages.length, (await actions(database.db)).length]).to.deep.equal([1, 1]);
+    });
+
     for (const [what, gone] of [
       ['deleted', deleted],
       [

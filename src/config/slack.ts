@@ -6,6 +6,8 @@ import type { Reader } from './reader.ts';
 export interface SlackConfig {
   /** With a slash at its end. */
   readonly apiUrl: string;
+  /** Between two readings of a team's history, milliseconds. Slack lets apps that are sold outside of its marketplace read once a minute. */
+  readonly readEveryMs: number;
   /** null: nothing is taken from Slack. */
   readonly signingSecret: string | null;
   /** null: no installation by Slack's consent page. */
@@ -28,5 +30,6 @@ export function readSlack(read: Reader): SlackConfig {
     read.problems.push('Only one of HEPH_SLACK_CLIENT_ID and HEPH_SLACK_CLIENT_SECRET is set. Set both, or neither.');
   }
   const app = clientId === null || clientSecret === null ? null : { clientId, clientSecret };
-  return { apiUrl: apiUrl.href, signingSecret, app };
+  const readEveryMs = read.durationMs('HEPH_SLACK_READ_EVERY', '60s', ['1s', '1h']);
+  return { apiUrl: apiUrl.href, readEveryMs, signingSecret, app };
 }

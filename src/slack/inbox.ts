@@ -12,6 +12,7 @@ import { RuntimeFault } from '../kernel/faults.ts';
 import { uuidv7 } from '../kernel/ids.ts';
 import type { Log } from '../kernel/log.ts';
 import { codePoints, isBlank } from '../kernel/text.ts';
+import { TRANSIENT } from '../kernel/transient.ts';
 import type { Notice } from './compose.ts';
 import { type Happening, happeningSchema, readDelivery } from './events.ts';
 
@@ -24,10 +25,9 @@ export interface InboxDeps {
 }
 
 const LEASE_MS = 30_000;
-const POSTPONE_MS = 2_000;
+const [POSTPONE_MIN_MS, POSTPONE_MAX_MS] = TRANSIENT.slackEvent.growsMs;
 /** About ten minutes of a database or a server that is busy. */
 const TRIES_MAX = 25;
-const POSTPONE_MAX_MS = 30_000;
 /** Slack delivers an event again for about an hour. */
 const KEEP_MS = 86_400_000;
 
@@ -100,7 +100,7 @@ export class Inbox {
       const fault = error instanceof RuntimeFault ? error : null;
       if (fault?.retry === 'later' && tries < TRIES_MAX) {
         log.warn('slack event postponed', { teamId, eventId, code: fault.code, tries });
-        await postponeEvent(db, event, Math.min(POSTPONE_MS * tries, POSTPONE_MAX_MS));
+        await postponeEvent(db, event, Math.min(POSTPONE_MIN_MS * 2 ** (tries - 1), POSTPONE_MAX_MS));
         return;
       }
       log.error('slack event failed', { teamId, eventId, tries }, error);

@@ -24,6 +24,8 @@ export interface SlackOptions {
   readonly log: Log;
   readonly secrets: SecretBox;
   readonly apiUrl: string;
+  /** Between two readings of a team's history, milliseconds; default: as Slack asks of most apps. */
+  readonly readEveryMs?: number;
   /** null: nothing is taken from Slack; what is connected can be seen and ended. */
   readonly signingSecret: string | null;
   /** The app's own, for its installation by Slack's consent page; null: teams are connected at the command line only. */
@@ -52,7 +54,7 @@ export class Slack {
     const { apiUrl, secrets, assistantName, appUrl, signingSecret, observer } = options;
     const linkUrl = (actionId: string) => `${appUrl}/slack/link?token=${linkToken(signingSecret ?? '', actionId)}`;
     const sender = createSender({ client: { apiUrl, timeoutMs: CALL_TIMEOUT_MS }, secrets, voice: { assistantName, appUrl, linkUrl } });
-    this.outbox = { sender, times: OUTBOX_TIMES, observer };
+    this.outbox = { sender, times: { ...OUTBOX_TIMES, readEveryMs: options.readEveryMs ?? OUTBOX_TIMES.readEveryMs }, observer };
   }
 
   /** Takes deliveries up, and what an earlier server left. */

@@ -4,6 +4,7 @@
 import type { SlackSender, Verdict } from '../../actors/index.ts';
 import type { LeasedAction } from '../../db/slack/outbox.ts';
 import { type SecretBox, SecretError } from '../kernel/secret-box.ts';
+import { TRANSIENT } from '../kernel/transient.ts';
 import { type ClientOptions, slackClient } from './client.ts';
 import { compose, type Voice } from './compose.ts';
 import { knownOf } from './outcome.ts';
@@ -17,7 +18,7 @@ export interface SenderDeps {
   readonly voice: Voice;
 }
 
-const BACKOFF_MAX_MS = 300_000;
+const [BACKOFF_MIN_MS, BACKOFF_MAX_MS] = TRANSIENT.slackPost.growsMs;
 const ATTEMPTS_MAX = 20;
 /** The history is read from a little before the attempt: clocks of Slack and of the database differ. */
 const HISTORY_EARLIER_S = 300;
@@ -73,7 +74,7 @@ function failed({ attempts }: LeasedAction, error: unknown): Verdict {
       return { to: { state: 'RETRY', afterMs: known.afterMs, reason: 'rate_limited' }, pauseMs: known.afterMs };
     case 'again': {
       if (attempts >= ATTEMPTS_MAX) return { to: { state: 'PARKED', reason: `gave_up_${known.reason}` } };
-      return { to: { state: 'RETRY', afterMs: Math.min(1_000 * 2 ** (attempts - 1), BACKOFF_MAX_MS), reason: known.reason } };
+      return { to: { state: 'RETRY', afterMs: Math.min(BACKOFF_MIN_MS * 2 ** (attempts - 1), BACKOFF_MAX_MS), reason: known.reason } };
     }
     case 'revoked':
       return { to: { state: 'PARKED', reason: known.reason } };
