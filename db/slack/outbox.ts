@@ -36,7 +36,8 @@ export type Saying =
       readonly error: string | null;
     }
   | { readonly kind: 'notice'; readonly notice: string; readonly userId: string; readonly teamId: string }
-  | { readonly kind: 'erased' };
+  /** Its words are gone, or its person may not be shown them any more. */
+  | { readonly kind: 'nothing'; readonly why: 'erased' | 'no_member' };
 
 /** One attempt. */
 export interface LeasedAction extends ChannelKey {
@@ -72,6 +73,7 @@ const leasedRow = z.object({
   error_text: z.string().nullable(),
   answers: z.array(z.string()),
   asked: z.boolean(),
+  shown: z.boolean(),
 });
 
 /** The columns of `leasedRow` from `a` (actions) and `k` (connections). */
@@ -80,7 +82,9 @@ const LEASED = sql.fragment`
   extract(epoch from a.started_at)::float8 as started_s, a.notice, a.user_id, t.status, t.error_text,
   coalesce((select json_agg(e.text order by e.seq) from mentor_entry e
     where e.turn_id = t.id and e.kind = 'ANSWER' and e.text is not null), '[]') as answers,
-  coalesce((select q.erased_at is null from mentor_entry q where q.id = t.question_entry_id), true) as asked`;
+  coalesce((select q.erased_at is null from mentor_entry q where q.id = t.question_entry_id), true) as asked,
+  exists (select from workspace_member m join account p on p.id = m.account_id
+    where m.workspace_id = t.workspace_id and m.account_id = t.account_id and m.active and m.visible and p.erasure_requested_at is null) as shown`;
 
 function toLeased(row: z.infer<typeof leasedRow>): LeasedAction {
   return {
@@ -90,10 +94,12 @@ function toLeased(row: z.infer<typeof leasedRow>): LeasedAction {
   };
 }
 
-function toSaying({ notice, user_id, team_id, status, answers, error_text, asked }: z.infer<typeof leasedRow>): Saying {
+/** rule: R16 */
+function toSaying({ notice, user_id, team_id, status, answers, error_text, asked, shown }: z.infer<typeof leasedRow>): Saying {
   if (notice !== null) return { kind: 'notice', notice, userId: user_id ?? '', teamId: team_id };
   // A person may delete the question or the answer while it waits here.
-  if (status === null || !asked || (status === 'DONE' && answers.length === 0)) return { kind: 'erased' };
+  if (status === null || !asked || (status === 'DONE' && answers.length === 0)) return { kind: 'nothing', why: 'erased' };
+  if (!shown) return { kind: 'nothing', why: 'no_member' };
   return { kind: 'turn', status, answers, error: error_text };
 }
 

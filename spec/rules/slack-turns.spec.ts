@@ -127,6 +127,30 @@ describe('the end of a turn that was asked in Slack', () => {
     expect(await said()).to.equal(null);
   });
 
+  it('says nothing to somebody who is no member any more, or is being erased', async () => {
+    // rule: R16
+    for (const [gone, back] of [
+      [
+        sql.unsafe`update workspace_member set active = false returning 1`,
+        sql.unsafe`update workspace_member set active = true returning 1`,
+      ],
+      [
+        sql.unsafe`update account set erasure_requested_at = now() returning 1`,
+        sql.unsafe`update account set erasure_requested_at = null returning 1`,
+      ],
+    ] as const) {
+      const { key } = await running();
+      await end(key, 'DONE', ['For a member.']);
+      await run(database.db, gone);
+      expect(await said()).to.equal(null);
+      await run(
+        database.db,
+        sql.unsafe`update outbox_action set state = 'DEAD', ended_at = now(), lease_until = null where state = 'SENDING' returning 1`,
+      );
+      await run(database.db, back);
+    }
+  });
+
   it('posts nothing for a question of the app', async () => {
     await ask(database.db, it_.person, it_.conversationId);
     const grant = await claimOne(database.db, it_.conversationId, it_.sandbox.id);

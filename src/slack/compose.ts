@@ -20,7 +20,7 @@ export interface Voice {
 /** The message of an action, or null when there is nothing to say any more. */
 export function compose(action: { readonly id: string; readonly saying: Saying }, voice: Voice): string | null {
   const { saying } = action;
-  if (saying.kind === 'erased') return null;
+  if (saying.kind === 'nothing') return null;
   if (saying.kind === 'notice') return noticeText(saying.notice as Notice, action.id, voice);
   const note = `_This answer is longer than a Slack message. The full answer is in the app: ${voice.appUrl}_`;
   const words = saying.answers.join('\n\n');

@@ -54,7 +54,7 @@ async function withToken(
 
 async function post({ client, voice }: SenderDeps, action: LeasedAction, token: string): Promise<Verdict> {
   const text = compose(action, voice);
-  if (text === null) return { to: { state: 'DEAD', reason: 'erased' } };
+  if (text === null) return { to: { state: 'DEAD', reason: action.saying.kind === 'nothing' ? action.saying.why : 'nothing' } };
   try {
     const { ts } = await slackClient(token, client).chat.postMessage({
       ...{ channel: action.channelId, thread_ts: action.threadTs, text, mrkdwn: true, parse: 'none', link_names: false },
