@@ -25,25 +25,28 @@ export function createEntryWrites(deps: EntryWritesDeps): EntryWrites {
   return {
     eraseEntry: async (member, id) => {
       const changed = await db.transaction((tx) => eraseEntries(tx, { ids: [id], reach: member, graceMs }));
-      tell(deps, changed);
+      tellChanged(deps, changed);
     },
     editEntry: async (member, id, text) => {
       const result: EditResult = await db.transaction((tx) => editQuestion(tx, { id, text, owner: member }));
-      if (result.kind === 'edited') tell(deps, result.changed);
+      if (result.kind === 'edited') tellChanged(deps, result.changed);
       return { kind: result.kind };
     },
     voteEntry: async (member, id, vote) => {
       const result = await voteEntry(db, { id, vote, owner: member });
       if (result.kind !== 'voted' || result.version === null) return { kind: result.kind };
       const { conversationId, version } = result;
-      tell(deps, [{ ...member, conversationId, version, entryIds: [id], turnIds: [], sealedRunIds: [] }]);
+      tellChanged(deps, [{ ...member, conversationId, version, entryIds: [id], turnIds: [], sealedRunIds: [] }]);
       return { kind: 'voted' };
     },
   };
 }
 
-/** A stopped turn's words go at once, from every screen; a turn that is stopped while it waits moves those behind it up. */
-function tell({ changes, partials, changed }: EntryWritesDeps, conversations: readonly ChangedConversation[]): void {
+/** Tells of entries that changed, after the commit. A stopped turn's words go at once, from every screen; a turn that is stopped while it waits moves those behind it up. */
+export function tellChanged(
+  { changes, partials, changed }: Pick<EntryWritesDeps, 'changes' | 'partials' | 'changed'>,
+  conversations: readonly ChangedConversation[],
+): void {
   for (const { turnIds, entryIds, sealedRunIds, ...conversation } of conversations) {
     for (const turnId of turnIds) partials.clear(conversation.conversationId, turnId);
     const change: Change = {

@@ -1,6 +1,7 @@
 /**
  * Owns: what the actors need from the rest of the server, as interfaces. main.ts plugs the real ones in.
  */
+import type { LeasedAction, Settlement } from '../db/slack/outbox.ts';
 import type { Change } from '../src/contract/changes.ts';
 import type { ConversationId, SandboxId, TurnId } from '../src/kernel/ids.ts';
 
@@ -67,4 +68,23 @@ export interface TurnObserver {
   fencingRejected(): void;
   /** `failed`: the sandbox could not be started, or died before it was given a run. */
   sandboxStart(outcome: 'started' | 'failed'): void;
+}
+
+/** What was learnt of an attempt; `pauseMs`: Slack wants no such call from this team's app for so long. */
+export interface Verdict {
+  readonly to: Settlement;
+  readonly pauseMs?: number;
+}
+
+/** Slack, as the outbox sees it. Neither call rejects: what is not known is UNCERTAIN. */
+export interface SlackSender {
+  /** At most one request leaves. */
+  post(action: LeasedAction): Promise<Verdict>;
+  /** Reads back whether an action is in the history of its thread. */
+  find(action: LeasedAction): Promise<Verdict>;
+}
+
+/** Told what became of attempts, for metrics. Must not throw. */
+export interface OutboxObserver {
+  outboxOutcome(state: Settlement['state']): void;
 }

@@ -2,6 +2,8 @@
  * Owns: the types of the one door to the actors. HTTP routes call `Runtime` and translate its replies; they never see an actor or a row.
  * Expected losses are replies (`kind`), not exceptions; exceptions are RuntimeFaults (BUSY, DRAINING, DATABASE_UNAVAILABLE, INTERNAL).
  */
+
+import type { SlackOrigin } from '../db/ledger/submit.ts';
 import type {
   AgentRun,
   ContextResponse,
@@ -42,6 +44,8 @@ export interface QuestionInput extends Member {
   /** Normalised (wellFormed), not blank, within the limit: the route has checked it. */
   readonly text: string;
   readonly page: { readonly url: string; readonly title: string } | null;
+  /** Set when the surface is slack. */
+  readonly slack?: SlackOrigin;
 }
 
 export type SubmitReply =
@@ -49,7 +53,9 @@ export type SubmitReply =
   | { readonly kind: 'full' }
   | { readonly kind: 'request-id-reused' }
   | { readonly kind: 'no-conversation' }
-  | { readonly kind: 'person-erased' };
+  | { readonly kind: 'person-erased' }
+  /** Only of a question from Slack. */
+  | { readonly kind: 'disconnected' };
 
 export type StopReply = { readonly kind: 'stopped' } | { readonly kind: 'already-ended' } | { readonly kind: 'no-turn' };
 

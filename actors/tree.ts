@@ -5,6 +5,7 @@
 
 import type { Grant, LeaseTimes } from '../db/ledger/claim.ts';
 import { findOrCreateMain, findTurn, ownsConversation } from '../db/ledger/conversation.ts';
+import type { ChangedConversation } from '../db/ledger/erase.ts';
 import { noteCall } from '../db/ledger/fence.ts';
 import type { TakenBack } from '../db/ledger/reap.ts';
 import type { EndedTurn } from '../db/ledger/refuse.ts';
@@ -20,9 +21,10 @@ import type { ConversationCommand, ConversationReply } from './conversation/comm
 import { ConversationBehaviour } from './conversation/conversation.actor.ts';
 import { ParkedPull } from './conversation/pulls.ts';
 import { Renewals } from './conversation/renewals.ts';
-import { createEntryWrites } from './entry-writes.ts';
+import { createEntryWrites, tellChanged } from './entry-writes.ts';
 import type { FailureTexts } from './failure-texts.ts';
 import { type ActorKind, ActorSystem, type ActorView, type KernelObserver, type SingleActor } from './kernel/index.ts';
+import { Outbox, type OutboxOptions } from './outbox/index.ts';
 import type { ChangeSink, PartialSink, SandboxHost, TurnObserver } from './ports.ts';
 import { ReaperBehaviour, type ReaperCommand } from './reaper/reaper.actor.ts';
 import type { Attempt, EntryWrites, QuestionInput, Runtime, SubmitReply } from './runtime.ts';
@@ -42,6 +44,8 @@ export interface ActorsDeps {
    */
   readonly buildContext: (runId: RunId) => Promise<ContextResponse | 'too-long' | null>;
   readonly sandboxHost: SandboxHost;
+  /** Absent: this server says nothing in Slack. */
+  readonly outbox?: OutboxOptions;
   readonly host: { readonly id: HostId; readonly predecessorOf: string | null };
   readonly texts: FailureTexts;
   readonly times: LeaseTimes;
@@ -58,6 +62,8 @@ export interface Actors {
   start(): void;
   /** A change of another server, or one found by the catch-up sweep. */
   changed(change: Change): void;
+  /** Entries that something beside the runtime has erased; told to the actors, the streams and the other servers. */
+  entriesErased(conversations: readonly ChangedConversation[]): void;
   /** Conversations with an actor in memory, for the catch-up sweep. */
   activeConversationIds(): readonly ConversationId[];
   views(limit?: number): readonly ActorView[];
@@ -88,6 +94,7 @@ class Tree implements Actors {
   readonly #capacity: SingleActor<CapacityCommand, undefined>;
   readonly #sandboxes: SingleActor<SandboxesCommand, undefined>;
   readonly #reaper: SingleActor<ReaperCommand, number>;
+  readonly #outbox: Outbox | null;
   readonly #parked = new Set<ParkedPull>();
   readonly #active = new Set<ConversationId>();
   /** Main conversations by person. One that turns out to be gone (erased, merged) is looked up again. */
@@ -100,9 +107,10 @@ class Tree implements Actors {
 
   constructor(deps: ActorsDeps) {
     this.#deps = deps;
-    this.#turns = deps.turns ?? UNOBSERVED;
+    this.#turns = turnsToldTo(deps.turns ?? UNOBSERVED, () => this.#outbox?.look());
     const { db, clock, log, times, texts, host } = deps;
     this.#system = new ActorSystem({ clock, log, ...(deps.observer ? { observer: deps.observer } : {}) });
+    this.#outbox = deps.outbox ? new Outbox(this.#system, { db, clock, log }, deps.outbox) : null;
     this.#capacity = this.#system.single('capacity', this.#capacityBehaviour(), SINGLE);
     this.#sandboxes = this.#system.single('sandboxes', this.#sandboxesBehaviour(), SINGLE);
     const reapTexts = { failed: texts.error, deadline: texts.deadline };
@@ -200,6 +208,7 @@ class Tree implements Actors {
       this.#deps.clock.every(this.#deps.sweepMs, () => {
         this.#reaper.tell({ type: 'Sweep' });
         if (!this.#claiming) return;
+        this.#outbox?.look();
         this.#capacity.tell({ type: 'Sweep' });
         this.#sandboxes.tell({ type: 'Sweep' });
       }),
@@ -210,6 +219,11 @@ class Tree implements Actors {
   changed(change: Change): void {
     this.#conversations.tellIfActive(change.conversationId, { type: 'Changed', version: change.version });
     if (change.slots && this.#claiming) this.#capacity.tell({ type: 'SlotsChanged' });
+  }
+
+  entriesErased(conversations: readonly ChangedConversation[]): void {
+    const { changes, partials } = this.#deps;
+    tellChanged({ changes, partials, changed: (change) => this.changed(change) }, conversations);
   }
 
   activeConversationIds(): readonly ConversationId[] {
@@ -326,6 +340,19 @@ function personOf({ workspaceId, accountId }: QuestionInput): string {
 
 function key(attempt: Attempt) {
   return { runId: attempt.runId, epoch: attempt.epoch, sandboxId: attempt.sandbox.sandboxId };
+}
+
+/** The end of a turn of Slack has enqueued its post. (A stop and a take-back are found by the next sweep.) */
+function turnsToldTo(turns: TurnObserver, slackEnded: () => void): TurnObserver {
+  return {
+    turnEnded(turn) {
+      turns.turnEnded(turn);
+      if (turn.surface === 'slack') slackEnded();
+    },
+    attemptTakenBack: (cause) => turns.attemptTakenBack(cause),
+    fencingRejected: () => turns.fencingRejected(),
+    sandboxStart: (outcome) => turns.sandboxStart(outcome),
+  };
 }
 
 /** Builds the supervision tree; `start` sets it going. */

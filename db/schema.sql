@@ -1,5 +1,18 @@
 -- The schema after every migration. Written by `npm run schema`; change it by a migration, never here.
 
+-- FUNCTION enqueue_slack_post()
+
+CREATE FUNCTION public.enqueue_slack_post() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+begin
+  insert into outbox_action (id, kind, workspace_id, team_id, channel_id, thread_ts, turn_id, due_at)
+  select gen_random_uuid(), 'SLACK_POST', s.workspace_id, s.team_id, s.channel_id, s.thread_ts, s.turn_id, clock_timestamp()
+  from slack_turn s where s.turn_id = new.turn_id
+  on conflict (turn_id) do nothing;
+  return null;
+end $$;
+
 -- FUNCTION mentor_entry_edited()
 
 CREATE FUNCTION public.mentor_entry_edited() RETURNS trigger
@@ -64,6 +77,30 @@ begin
     end if;
   end if;
   return null;
+end $$;
+
+-- FUNCTION outbox_action_step()
+
+CREATE FUNCTION public.outbox_action_step() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+declare
+  step text := old.state || ' ' || new.state;
+  by_server text[] := array[
+    'PENDING SENDING', 'PENDING PARKED', 'RETRY SENDING', 'RETRY PARKED', 'PARKED RETRY',
+    'SENDING SENT', 'SENDING RETRY', 'SENDING UNCERTAIN', 'SENDING PARKED', 'SENDING DEAD',
+    'UNCERTAIN SENT', 'UNCERTAIN RETRY', 'UNCERTAIN PARKED', 'UNCERTAIN DEAD'];
+  by_operator text[] := array['UNCERTAIN SENT', 'UNCERTAIN RETRY', 'PARKED RETRY', 'DEAD RETRY'];
+begin
+  if old.state = new.state then
+    return new;
+  end if;
+  if not step = any (case new.moved_by when 'operator' then by_operator else by_server end)
+    or (new.moved_by = 'server' and old.state = 'UNCERTAIN' and new.lease_id is distinct from old.lease_id) then
+    raise exception using errcode = 'HP014', constraint = 'outbox_action_step', message = 'an outbox action cannot go ' || step;
+  end if;
+  insert into outbox_step (action_id, from_state, to_state, reason, moved_by) values (new.id, old.state, new.state, new.reason, new.moved_by);
+  return new;
 end $$;
 
 -- FUNCTION tree_erasures(uuid)
@@ -473,6 +510,63 @@ CREATE TABLE public.mentor_path (
     CONSTRAINT mentor_path_system_hash_check CHECK ((octet_length(system_hash) = 8))
 );
 
+-- TABLE outbox_action
+
+CREATE TABLE public.outbox_action (
+    id uuid NOT NULL,
+    seq bigint NOT NULL,
+    kind text NOT NULL,
+    workspace_id uuid NOT NULL,
+    team_id text NOT NULL,
+    channel_id text NOT NULL,
+    thread_ts text NOT NULL,
+    turn_id uuid,
+    notice text,
+    user_id text,
+    event_id text,
+    state text DEFAULT 'PENDING'::text NOT NULL,
+    attempts integer DEFAULT 0 NOT NULL,
+    reads integer DEFAULT 0 NOT NULL,
+    due_at timestamp with time zone,
+    lease_id uuid,
+    lease_until timestamp with time zone,
+    started_at timestamp with time zone,
+    message_ts text,
+    reason text,
+    moved_by text DEFAULT 'server'::text NOT NULL,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    ended_at timestamp with time zone,
+    CONSTRAINT outbox_action_due CHECK (((state <> ALL (ARRAY['PENDING'::text, 'RETRY'::text])) OR (due_at IS NOT NULL))),
+    CONSTRAINT outbox_action_ended CHECK (((state = ANY (ARRAY['SENT'::text, 'DEAD'::text])) = (ended_at IS NOT NULL))),
+    CONSTRAINT outbox_action_kind CHECK ((((kind = 'SLACK_POST'::text) = (turn_id IS NOT NULL)) AND ((kind = 'SLACK_NOTICE'::text) = ((notice IS NOT NULL) AND (event_id IS NOT NULL))))),
+    CONSTRAINT outbox_action_kind_check CHECK ((kind = ANY (ARRAY['SLACK_POST'::text, 'SLACK_NOTICE'::text]))),
+    CONSTRAINT outbox_action_moved_by_check CHECK ((moved_by = ANY (ARRAY['server'::text, 'operator'::text]))),
+    CONSTRAINT outbox_action_sending CHECK (((state <> 'SENDING'::text) OR ((lease_id IS NOT NULL) AND (lease_until IS NOT NULL) AND (started_at IS NOT NULL)))),
+    CONSTRAINT outbox_action_state_check CHECK ((state = ANY (ARRAY['PENDING'::text, 'SENDING'::text, 'SENT'::text, 'RETRY'::text, 'UNCERTAIN'::text, 'PARKED'::text, 'DEAD'::text])))
+);
+
+-- SEQUENCE outbox_action_seq_seq
+
+ALTER TABLE public.outbox_action ALTER COLUMN seq ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.outbox_action_seq_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+-- TABLE outbox_step
+
+CREATE TABLE public.outbox_step (
+    action_id uuid NOT NULL,
+    at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    from_state text NOT NULL,
+    to_state text NOT NULL,
+    reason text,
+    moved_by text NOT NULL
+);
+
 -- TABLE repository
 
 CREATE TABLE public.repository (
@@ -545,6 +639,80 @@ CREATE TABLE public.sign_in_attempt (
     CONSTRAINT sign_in_attempt_browser_hash_check CHECK ((octet_length(browser_hash) = 32)),
     CONSTRAINT sign_in_attempt_return_path_check CHECK (((return_path ~ '^/([^/\\]|$)'::text) AND (char_length(return_path) <= 2000))),
     CONSTRAINT sign_in_attempt_state_hash_check CHECK ((octet_length(state_hash) = 32))
+);
+
+-- TABLE slack_connection
+
+CREATE TABLE public.slack_connection (
+    id uuid NOT NULL,
+    workspace_id uuid NOT NULL,
+    team_id text NOT NULL,
+    bot_user_id text NOT NULL,
+    bot_token_sealed bytea,
+    state text DEFAULT 'ACTIVE'::text NOT NULL,
+    why text,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    ended_at timestamp with time zone,
+    post_after timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    read_after timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT slack_connection_bot_user_id_check CHECK (((char_length(bot_user_id) >= 1) AND (char_length(bot_user_id) <= 30))),
+    CONSTRAINT slack_connection_ended CHECK (((state = 'ENDED'::text) = (ended_at IS NOT NULL))),
+    CONSTRAINT slack_connection_state_check CHECK ((state = ANY (ARRAY['ACTIVE'::text, 'ENDING'::text, 'ENDED'::text]))),
+    CONSTRAINT slack_connection_team_id_check CHECK ((team_id ~ '^[A-Z0-9]{1,30}$'::text)),
+    CONSTRAINT slack_connection_token CHECK (((state = 'ACTIVE'::text) = (bot_token_sealed IS NOT NULL)))
+);
+
+-- TABLE slack_event
+
+CREATE TABLE public.slack_event (
+    team_id text NOT NULL,
+    event_id text NOT NULL,
+    seq bigint NOT NULL,
+    channel_id text DEFAULT ''::text NOT NULL,
+    deleted_ts text,
+    payload json,
+    tries smallint DEFAULT 0 NOT NULL,
+    lease_until timestamp with time zone,
+    outcome text,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    done_at timestamp with time zone,
+    CONSTRAINT slack_event_done CHECK ((((done_at IS NULL) = (payload IS NOT NULL)) AND ((done_at IS NULL) = (outcome IS NULL)))),
+    CONSTRAINT slack_event_event_id_check CHECK (((char_length(event_id) >= 1) AND (char_length(event_id) <= 60)))
+);
+
+-- SEQUENCE slack_event_seq_seq
+
+ALTER TABLE public.slack_event ALTER COLUMN seq ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.slack_event_seq_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+-- TABLE slack_identity
+
+CREATE TABLE public.slack_identity (
+    team_id text NOT NULL,
+    user_id text NOT NULL,
+    account_id uuid NOT NULL,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT slack_identity_user_id_check CHECK (((char_length(user_id) >= 1) AND (char_length(user_id) <= 30)))
+);
+
+-- TABLE slack_turn
+
+CREATE TABLE public.slack_turn (
+    turn_id uuid NOT NULL,
+    workspace_id uuid NOT NULL,
+    team_id text NOT NULL,
+    channel_id text NOT NULL,
+    message_ts text NOT NULL,
+    thread_ts text NOT NULL,
+    CONSTRAINT slack_turn_channel_id_check CHECK (((char_length(channel_id) >= 1) AND (char_length(channel_id) <= 30))),
+    CONSTRAINT slack_turn_message_ts_check CHECK (((char_length(message_ts) >= 1) AND (char_length(message_ts) <= 30))),
+    CONSTRAINT slack_turn_thread_ts_check CHECK (((char_length(thread_ts) >= 1) AND (char_length(thread_ts) <= 30)))
 );
 
 -- TABLE waiting_pull
@@ -670,6 +838,11 @@ ALTER TABLE ONLY public.mentor_path
 ALTER TABLE ONLY public.mentor_turn
     ADD CONSTRAINT mentor_turn_pkey PRIMARY KEY (id);
 
+-- CONSTRAINT outbox_action outbox_action_pkey
+
+ALTER TABLE ONLY public.outbox_action
+    ADD CONSTRAINT outbox_action_pkey PRIMARY KEY (id);
+
 -- CONSTRAINT repository repository_pkey
 
 ALTER TABLE ONLY public.repository
@@ -704,6 +877,26 @@ ALTER TABLE ONLY public.sandbox
 
 ALTER TABLE ONLY public.sign_in_attempt
     ADD CONSTRAINT sign_in_attempt_pkey PRIMARY KEY (state_hash);
+
+-- CONSTRAINT slack_connection slack_connection_pkey
+
+ALTER TABLE ONLY public.slack_connection
+    ADD CONSTRAINT slack_connection_pkey PRIMARY KEY (id);
+
+-- CONSTRAINT slack_event slack_event_pk
+
+ALTER TABLE ONLY public.slack_event
+    ADD CONSTRAINT slack_event_pk PRIMARY KEY (team_id, event_id);
+
+-- CONSTRAINT slack_identity slack_identity_pk
+
+ALTER TABLE ONLY public.slack_identity
+    ADD CONSTRAINT slack_identity_pk PRIMARY KEY (team_id, user_id);
+
+-- CONSTRAINT slack_turn slack_turn_pkey
+
+ALTER TABLE ONLY public.slack_turn
+    ADD CONSTRAINT slack_turn_pkey PRIMARY KEY (turn_id);
 
 -- CONSTRAINT turn_slot turn_slot_pkey
 
@@ -765,6 +958,16 @@ ALTER TABLE ONLY public.mentor_turn
 ALTER TABLE ONLY public.mentor_turn
     ADD CONSTRAINT ux_mentor_turn_workspace UNIQUE (id, workspace_id);
 
+-- CONSTRAINT outbox_action ux_outbox_action_event
+
+ALTER TABLE ONLY public.outbox_action
+    ADD CONSTRAINT ux_outbox_action_event UNIQUE (team_id, event_id);
+
+-- CONSTRAINT outbox_action ux_outbox_action_turn
+
+ALTER TABLE ONLY public.outbox_action
+    ADD CONSTRAINT ux_outbox_action_turn UNIQUE (turn_id);
+
 -- CONSTRAINT repository ux_repository_name
 
 ALTER TABLE ONLY public.repository
@@ -774,6 +977,11 @@ ALTER TABLE ONLY public.repository
 
 ALTER TABLE ONLY public.sandbox
     ADD CONSTRAINT ux_sandbox_workspace UNIQUE (id, workspace_id);
+
+-- CONSTRAINT slack_turn ux_slack_turn_message
+
+ALTER TABLE ONLY public.slack_turn
+    ADD CONSTRAINT ux_slack_turn_message UNIQUE (team_id, channel_id, message_ts);
 
 -- CONSTRAINT turn_slot ux_turn_slot_run
 
@@ -833,6 +1041,10 @@ CREATE INDEX ix_mentor_conversation_threads ON public.mentor_conversation USING 
 
 CREATE INDEX ix_mentor_entry_outside ON public.mentor_entry USING btree (conversation_id, seq) WHERE (turn_id IS NULL);
 
+-- INDEX ix_mentor_entry_slack
+
+CREATE INDEX ix_mentor_entry_slack ON public.mentor_entry USING btree (workspace_id) WHERE ((surface = 'slack'::text) AND (erased_at IS NULL));
+
 -- INDEX ix_mentor_entry_sources
 
 CREATE INDEX ix_mentor_entry_sources ON public.mentor_entry USING gin (source_entry_ids) WHERE (source_entry_ids IS NOT NULL);
@@ -861,6 +1073,18 @@ CREATE INDEX ix_mentor_turn_queued ON public.mentor_turn USING btree (conversati
 
 CREATE INDEX ix_mentor_turn_served ON public.mentor_turn USING btree (workspace_id, started_at) WHERE (started_at IS NOT NULL);
 
+-- INDEX ix_outbox_action_open
+
+CREATE INDEX ix_outbox_action_open ON public.outbox_action USING btree (team_id, channel_id, seq) WHERE (state = ANY (ARRAY['PENDING'::text, 'RETRY'::text, 'SENDING'::text, 'UNCERTAIN'::text]));
+
+-- INDEX ix_outbox_action_pace
+
+CREATE INDEX ix_outbox_action_pace ON public.outbox_action USING btree (team_id, channel_id, started_at);
+
+-- INDEX ix_outbox_step_action
+
+CREATE INDEX ix_outbox_step_action ON public.outbox_step USING btree (action_id, at);
+
 -- INDEX ix_sandbox_host
 
 CREATE INDEX ix_sandbox_host ON public.sandbox USING btree (host_id) WHERE (state <> 'ENDED'::text);
@@ -876,6 +1100,22 @@ CREATE INDEX ix_sign_in_attempt_browser ON public.sign_in_attempt USING btree (b
 -- INDEX ix_sign_in_attempt_created
 
 CREATE INDEX ix_sign_in_attempt_created ON public.sign_in_attempt USING btree (created_at);
+
+-- INDEX ix_slack_event_created
+
+CREATE INDEX ix_slack_event_created ON public.slack_event USING btree (created_at);
+
+-- INDEX ix_slack_event_deleted
+
+CREATE INDEX ix_slack_event_deleted ON public.slack_event USING btree (team_id, channel_id, deleted_ts) WHERE (deleted_ts IS NOT NULL);
+
+-- INDEX ix_slack_event_waiting
+
+CREATE INDEX ix_slack_event_waiting ON public.slack_event USING btree (team_id, channel_id, seq) WHERE (done_at IS NULL);
+
+-- INDEX ix_slack_identity_account
+
+CREATE INDEX ix_slack_identity_account ON public.slack_identity USING btree (account_id);
 
 -- INDEX ix_web_session_account
 
@@ -905,6 +1145,18 @@ CREATE UNIQUE INDEX ux_mentor_turn_running ON public.mentor_turn USING btree (co
 
 CREATE UNIQUE INDEX ux_sandbox_live ON public.sandbox USING btree (conversation_id) WHERE (state <> 'ENDED'::text);
 
+-- INDEX ux_slack_connection_team
+
+CREATE UNIQUE INDEX ux_slack_connection_team ON public.slack_connection USING btree (team_id) WHERE (state <> 'ENDED'::text);
+
+-- INDEX ux_slack_connection_workspace
+
+CREATE UNIQUE INDEX ux_slack_connection_workspace ON public.slack_connection USING btree (workspace_id) WHERE (state <> 'ENDED'::text);
+
+-- TRIGGER agent_run enqueue_slack_post
+
+CREATE TRIGGER enqueue_slack_post AFTER UPDATE OF state ON public.agent_run FOR EACH ROW WHEN (((new.state = 'ENDED'::text) AND (old.state <> 'ENDED'::text) AND (new.turn_id IS NOT NULL))) EXECUTE FUNCTION public.enqueue_slack_post();
+
 -- TRIGGER mentor_entry mentor_entry_edited
 
 CREATE TRIGGER mentor_entry_edited BEFORE UPDATE OF text ON public.mentor_entry FOR EACH ROW WHEN (((new.text IS NOT NULL) AND (new.text IS DISTINCT FROM old.text))) EXECUTE FUNCTION public.mentor_entry_edited();
@@ -920,6 +1172,10 @@ CREATE CONSTRAINT TRIGGER mentor_turn_run_agrees AFTER INSERT OR UPDATE OF statu
 -- TRIGGER turn_slot mentor_turn_run_agrees
 
 CREATE CONSTRAINT TRIGGER mentor_turn_run_agrees AFTER INSERT OR UPDATE OF run_id ON public.turn_slot DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION public.mentor_turn_run_agrees();
+
+-- TRIGGER outbox_action outbox_action_step
+
+CREATE TRIGGER outbox_action_step BEFORE UPDATE OF state ON public.outbox_action FOR EACH ROW EXECUTE FUNCTION public.outbox_action_step();
 
 -- FK CONSTRAINT account_identity account_identity_account_id_fkey
 
@@ -1026,6 +1282,21 @@ ALTER TABLE ONLY public.mentor_turn
 ALTER TABLE ONLY public.mentor_turn
     ADD CONSTRAINT mentor_turn_question_fk FOREIGN KEY (question_entry_id, workspace_id) REFERENCES public.mentor_entry(id, workspace_id);
 
+-- FK CONSTRAINT outbox_action outbox_action_turn_fk
+
+ALTER TABLE ONLY public.outbox_action
+    ADD CONSTRAINT outbox_action_turn_fk FOREIGN KEY (turn_id, workspace_id) REFERENCES public.mentor_turn(id, workspace_id);
+
+-- FK CONSTRAINT outbox_action outbox_action_workspace_id_fkey
+
+ALTER TABLE ONLY public.outbox_action
+    ADD CONSTRAINT outbox_action_workspace_id_fkey FOREIGN KEY (workspace_id) REFERENCES public.workspace(id);
+
+-- FK CONSTRAINT outbox_step outbox_step_action_id_fkey
+
+ALTER TABLE ONLY public.outbox_step
+    ADD CONSTRAINT outbox_step_action_id_fkey FOREIGN KEY (action_id) REFERENCES public.outbox_action(id) ON DELETE CASCADE;
+
 -- FK CONSTRAINT repository_request repository_request_repository_id_fkey
 
 ALTER TABLE ONLY public.repository_request
@@ -1045,6 +1316,21 @@ ALTER TABLE ONLY public.sandbox
 
 ALTER TABLE ONLY public.sandbox
     ADD CONSTRAINT sandbox_host_id_fkey FOREIGN KEY (host_id) REFERENCES public.sandbox_host(id);
+
+-- FK CONSTRAINT slack_connection slack_connection_workspace_id_fkey
+
+ALTER TABLE ONLY public.slack_connection
+    ADD CONSTRAINT slack_connection_workspace_id_fkey FOREIGN KEY (workspace_id) REFERENCES public.workspace(id);
+
+-- FK CONSTRAINT slack_identity slack_identity_account_id_fkey
+
+ALTER TABLE ONLY public.slack_identity
+    ADD CONSTRAINT slack_identity_account_id_fkey FOREIGN KEY (account_id) REFERENCES public.account(id) ON DELETE RESTRICT;
+
+-- FK CONSTRAINT slack_turn slack_turn_turn_fk
+
+ALTER TABLE ONLY public.slack_turn
+    ADD CONSTRAINT slack_turn_turn_fk FOREIGN KEY (turn_id, workspace_id) REFERENCES public.mentor_turn(id, workspace_id);
 
 -- FK CONSTRAINT turn_slot turn_slot_run_id_fkey
 

@@ -5,6 +5,7 @@
 import path from 'node:path';
 import { type AuthConfig, isLoopbackHost, readAuth } from './config/auth.ts';
 import { ConfigError, Reader } from './config/reader.ts';
+import { readSlack, type SlackConfig } from './config/slack.ts';
 import { LLM_APIS, type LlmApi } from './contract/agent.ts';
 import { SMALLEST_MODEL } from './contract/limits.ts';
 import type { LogLevel } from './kernel/log.ts';
@@ -78,6 +79,7 @@ export interface Config {
   readonly shutdownGraceMs: number;
   /** null: no repositories can be loaded. */
   readonly git: GitConfig | null;
+  readonly slack: SlackConfig;
   /** Variables that start with HEPH_ and mean nothing: probably misspelt. */
   readonly unknownVariables: readonly string[];
 }
@@ -211,6 +213,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>, cw
     streamPingMs: read.durationMs('HEPH_MENTOR_LIVE_PING', '15s', ['100ms', '5m']),
     shutdownGraceMs: read.durationMs('HEPH_SHUTDOWN_GRACE', '20s', ['0ms', '10m']),
     git: readGit(read, env['PATH']),
+    slack: readSlack(read),
   };
   checkReach(read, config);
   if (read.problems.length > 0) throw new ConfigError(read.problems);

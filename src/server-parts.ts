@@ -10,6 +10,7 @@ import { countSlots } from '../db/ledger/slots.ts';
 import { migrationNames } from '../db/migrate.ts';
 import { type EnvironmentModel, isEnvironmentModel } from '../db/models/environment.ts';
 import type { Database } from '../db/pool.ts';
+import { outboxSize } from '../db/slack/outbox.ts';
 import type { Isolation } from '../sandbox-runner/isolation/probe.ts';
 import type { Config } from './config.ts';
 import { type GitRepositories, openGitRepositories, type ResolveHost } from './context/loaders/git/index.ts';
@@ -198,6 +199,7 @@ export function gaugeSources(parts: {
     streams: () => live.hub.streams,
     partials: () => live.partials.size,
     modelCalls: () => gateway.stats(),
+    outbox: () => outboxSize(db),
   };
 }
 

@@ -37,6 +37,8 @@ import {
   sessionFacts,
 } from './server-parts.ts';
 import { openPeople, type PeopleParts } from './server-people.ts';
+import { openSlack } from './server-slack.ts';
+import { rotateTokens, type Slack } from './slack/index.ts';
 
 export interface ServerHooks {
   /** Instead of local processes; `gateway` is the agent listener's address. */
@@ -64,7 +66,9 @@ export async function startServer(config: Config, log: Log, hooks: ServerHooks =
     const sandboxes = await preparing;
     await reconcileSlots(opened.db, config.capacityTurns);
     await writeEnvironmentModel(opened.db, environmentModel(config));
-    await rotateKeys({ db: opened.db, secrets: new SecretBox(config.secretKeys), log });
+    const sealed = { db: opened.db, secrets: new SecretBox(config.secretKeys), log };
+    await rotateKeys(sealed);
+    await rotateTokens(sealed);
     return await assemble({ config, log, opened, hooks, sandboxes });
   } catch (error) {
     await opened.close();
@@ -99,6 +103,7 @@ async function assemble({ config, log, opened, hooks, sandboxes }: Parts): Promi
     pingMs: config.streamPingMs,
   });
   const people = await openPeople({ config, db, log, changes: live.changes });
+  const slack = openSlack({ config, db, log, metrics });
   const agent = createAgentListener({
     runtime: door,
     db,
@@ -124,7 +129,7 @@ async function assemble({ config, log, opened, hooks, sandboxes }: Parts): Promi
       partials: live.partials,
     },
     buildContext: (runId) => buildContext(db, runId, { assistantName: config.assistantName, registry, watch }),
-    host: opened.host,
+    ...{ host: opened.host, outbox: slack.outbox },
     texts: failureTexts(config.assistantName),
     times: { leaseTtlMs: config.leaseTtlMs, graceMs: LIMITS.stopGraceMs },
     ...{ maxFollowUps: config.maxFollowUps, sandboxesMax: config.sandboxesMax, sandboxIdleMs: config.sandboxIdleMs, sweepMs: SWEEP_MS },
@@ -136,16 +141,17 @@ async function assemble({ config, log, opened, hooks, sandboxes }: Parts): Promi
   live.changes.onChange((change) => desk.seal(change.sealedRunIds));
   live.changes.onRemoteChange((change) => actors.changed(change));
   const state: ServerState = { draining: false, started: false };
-  const { web, ops } = doorsForPeople({ config, log, opened, sandboxes, actors, live, metrics, state, repositories, people });
+  const { web, ops } = doorsForPeople({ config, log, opened, sandboxes, actors, live, metrics, state, repositories, people, slack });
   const opsPort = await ops.start(config.bindHost, config.opsPort);
   people.sweeper.start();
+  slack.start(actors);
   await live.start();
   const reaped = await actors.reap();
   if (reaped > 0) log.info('attempts of an earlier boot taken back', { count: reaped });
   actors.start();
   const webPort = await web.start(config.bindHost, config.port);
   state.started = true;
-  const whole = { config, log, opened, actors, live, people, gateway, watch, sandboxHost, listeners: { web, agent, ops }, state };
+  const whole = { config, log, opened, actors, live, people, slack, gateway, watch, sandboxHost, listeners: { web, agent, ops }, state };
   let stopped: Promise<void> | undefined;
   const databaseGone =
     opened.embedded?.exited.then((how) => (state.draining ? new Promise<string>(() => {}) : how)) ?? new Promise<string>(() => {});
@@ -164,10 +170,11 @@ interface DoorParts {
   readonly state: ServerState;
   readonly repositories: GitRepositories | null;
   readonly people: PeopleParts;
+  readonly slack: Slack;
 }
 
 /** The listeners for people and for operators; they open when everything behind them is there. */
-function doorsForPeople({ config, log, opened, sandboxes, actors, live, metrics, state, repositories, people }: DoorParts): {
+function doorsForPeople({ config, log, opened, sandboxes, actors, live, metrics, state, repositories, people, slack }: DoorParts): {
   web: HttpListener;
   ops: HttpListener;
 } {
@@ -177,6 +184,7 @@ function doorsForPeople({ config, log, opened, sandboxes, actors, live, metrics,
     ...{ runtime: actors.runtime, db, live: live.hub, stages: live.partials, changes: live.changes, clock: systemClock, log },
     authenticator: people.authenticator,
     ...(people.signIn ? { signIn: people.signIn } : {}),
+    slack: slack.door,
     session: sessionFacts(config, isolation),
     pageFolder: PAGE_FOLDER,
     connectionsMax: CONNECTIONS_MAX,
@@ -191,6 +199,7 @@ function doorsForPeople({ config, log, opened, sandboxes, actors, live, metrics,
     members: new MemberAdmin(db),
     people: people.admin,
     repositories: repositories?.admin ?? null,
+    slack: slack.admin(),
     adminGuard: requireLocalAdmin,
     connectionsMax: CONNECTIONS_MAX,
     log,
@@ -207,6 +216,7 @@ interface Whole {
   readonly gateway: Gateway;
   readonly watch: PathWatch;
   readonly people: PeopleParts;
+  readonly slack: Slack;
   readonly sandboxHost: SandboxHost;
   readonly listeners: { readonly web: HttpListener; readonly agent: HttpListener; readonly ops: HttpListener };
   readonly state: ServerState;
@@ -228,6 +238,7 @@ async function takeApart({
   gateway,
   watch,
   people,
+  slack,
   sandboxHost,
   listeners,
   state,
@@ -238,6 +249,7 @@ async function takeApart({
   await gateway.drain(LISTENER_GRACE_MS);
   await live.hub.drain();
   await Promise.all([listeners.web.stop(LISTENER_GRACE_MS), listeners.agent.stop(LISTENER_GRACE_MS)]);
+  await slack.stop();
   const answered = await actors.drain(LISTENER_GRACE_MS);
   if (!answered) log.warn('commands were still running at the end of the drain', {});
   await Promise.all([live.stop(), people.sweeper.stop()]);

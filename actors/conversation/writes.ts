@@ -63,8 +63,8 @@ export function submitQuestion(session: Session, input: QuestionInput): Promise<
     if (rows.accountId !== input.accountId || rows.workspaceId !== input.workspaceId) return { kind: 'no-conversation' };
     const pull = mayStartAtOnce(rows) ? openPull(state.parked) : null;
     const sandboxId = pull?.sandbox.sandboxId ?? null;
-    const { requestId, surface, text, page, workspaceId, accountId } = input;
-    const params = { workspaceId, accountId, requestId, surface, text, page, conversationId: rows.id, version: rows.version };
+    const { requestId, surface, text, page, slack = null, workspaceId, accountId } = input;
+    const params = { workspaceId, accountId, requestId, surface, text, page, slack, conversationId: rows.id, version: rows.version };
     const result = await submitStatement(deps.db, { ...params, ...ids, sandboxId, maxFollowUps: deps.maxFollowUps, times: deps.times });
     switch (result.kind) {
       case 'stale':
@@ -72,7 +72,8 @@ export function submitQuestion(session: Session, input: QuestionInput): Promise<
       case 'erased':
         return { kind: 'person-erased' };
       case 'full':
-        return { kind: 'full' };
+      case 'disconnected':
+        return { kind: result.kind };
       case 'repeat':
         return result.sameText ? { kind: 'accepted', turnId: result.turnId, entryId: result.entryId } : { kind: 'request-id-reused' };
       case 'written': {

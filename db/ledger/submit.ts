@@ -6,6 +6,8 @@
  * rule: R3 (seq is given by the conversation row, under its lock)
  * rule: R10 (the count of queued turns belongs to the version that the statement compares)
  * rule: R12 (the account row is held FOR SHARE; an erasure updates it)
+ * A question of Slack also holds its connection FOR SHARE, after the person and before the conversation: a disconnect updates that row first,
+ * so a question is either not stored, or there to be erased.
  */
 import { z } from 'zod';
 import type { Surface } from '../../src/contract/common.ts';
@@ -14,6 +16,16 @@ import { violates } from '../faults.ts';
 import { type Executor, sql } from '../pool.ts';
 import type { LeaseTimes } from './claim.ts';
 import type { ClaimTimes } from './fence.ts';
+
+/** Where in Slack a question was written. */
+export interface SlackOrigin {
+  readonly teamId: string;
+  readonly channelId: string;
+  readonly userId: string;
+  readonly messageTs: string;
+  /** The message whose thread takes the answer. */
+  readonly threadTs: string;
+}
 
 export interface SubmitParams {
   readonly workspaceId: WorkspaceId;
@@ -25,6 +37,8 @@ export interface SubmitParams {
   readonly surface: Surface;
   readonly text: string;
   readonly page: { readonly url: string; readonly title: string } | null;
+  /** Set when the surface is slack. */
+  readonly slack: SlackOrigin | null;
   readonly maxFollowUps: number;
   readonly turnId: TurnId;
   readonly entryId: EntryId;
@@ -40,11 +54,14 @@ export type SubmitResult =
   | { readonly kind: 'repeat'; readonly turnId: TurnId; readonly entryId: EntryId; readonly sameText: boolean }
   | { readonly kind: 'full' }
   | { readonly kind: 'erased' }
+  /** The Slack team is not connected to this workspace (any more). */
+  | { readonly kind: 'disconnected' }
   /** Another writer was faster: load the conversation and decide again. */
   | { readonly kind: 'stale' };
 
 const submitRow = z.object({
   allowed: z.boolean(),
+  connected: z.boolean(),
   prior_turn: z.string().nullable(),
   prior_entry: z.string().nullable(),
   prior_same: z.boolean().nullable(),
@@ -69,13 +86,42 @@ export async function submitQuestion(db: Executor, p: SubmitParams): Promise<Sub
     return { kind: 'written', version: row.version, claimed };
   }
   if (!row.allowed) return { kind: 'erased' };
+  if (!row.connected) return { kind: 'disconnected' };
   return row.queued >= p.maxFollowUps ? { kind: 'full' } : { kind: 'stale' };
+}
+
+/** A main conversation is known by the direct message that it was last asked in. */
+function asItsPlace(slack: SlackOrigin | null) {
+  const column = (name: 'slack_team_id' | 'slack_user_id' | 'slack_channel_id', value: string | null) => sql.fragment`
+    ${sql.identifier([name])} = case when c.parent_conversation_id is null then coalesce(${value}::text, c.${sql.identifier([name])}) end`;
+  return sql.join(
+    [
+      column('slack_team_id', slack?.teamId ?? null),
+      column('slack_user_id', slack?.userId ?? null),
+      column('slack_channel_id', slack?.channelId ?? null),
+    ],
+    sql.fragment`, `,
+  );
+}
+
+/** From `written`; nothing for a question of the app. */
+function insertOrigin({ slack, turnId, workspaceId }: SubmitParams) {
+  return sql.fragment`
+    insert into slack_turn (turn_id, workspace_id, team_id, channel_id, message_ts, thread_ts)
+    select ${turnId}::uuid, ${workspaceId}::uuid, ${slack?.teamId ?? null}::text, ${slack?.channelId ?? null}::text,
+      ${slack?.messageTs ?? null}::text, ${slack?.threadTs ?? null}::text
+    from written w where ${slack !== null}::boolean`;
 }
 
 function insertQuestion(db: Executor, p: SubmitParams): Promise<z.infer<typeof submitRow>> {
   return db.one(sql.prepared('ledger_submit', submitRow)`
     with fence as materialized (
       select id from account where id = ${p.accountId}::uuid and erasure_requested_at is null for share
+    ), connected as materialized (
+      select k.id from fence join slack_connection k on k.workspace_id = ${p.workspaceId}::uuid and k.team_id = ${p.slack?.teamId ?? null}::text
+        and k.state = 'ACTIVE' for share of k
+    ), place as materialized (
+      select fence.id from fence where ${p.slack === null}::boolean or exists (select 1 from connected)
     ), prior as materialized (
       select t.id, t.question_entry_id, (e.erased_at is not null or e.text = ${p.text}::text) as same
       from mentor_turn t join mentor_entry e on e.id = t.question_entry_id
@@ -96,8 +142,9 @@ function insertQuestion(db: Executor, p: SubmitParams): Promise<z.infer<typeof s
         and not exists (select 1 from claimable_turn)
       order by s.slot_no limit 1 for update of s skip locked for share of b skip locked
     ), conv as (
-      update mentor_conversation c set version = c.version + 1, last_seq = c.last_seq + 1
-      from fence, room
+      update mentor_conversation c set version = c.version + 1, last_seq = c.last_seq + 1,
+        ${asItsPlace(p.slack)}
+      from place, room
       where c.id = ${p.conversationId}::uuid and c.workspace_id = ${p.workspaceId}::uuid and c.account_id = ${p.accountId}::uuid
         and c.version = ${p.version}::bigint and room.queued < ${p.maxFollowUps}::int and not exists (select 1 from prior)
       returning c.id, c.version, c.last_seq
@@ -126,10 +173,12 @@ function insertQuestion(db: Executor, p: SubmitParams): Promise<z.infer<typeof s
         clock_timestamp() + w.lease_ms * interval '1 ms', clock_timestamp() + w.deadline_ms * interval '1 ms',
         clock_timestamp() + (w.deadline_ms + ${p.times.graceMs}::int) * interval '1 ms', tree_erasures(w.id)
       from written w where w.slot_no is not null
+    ), origin as (
+      ${insertOrigin(p)}
     ), taken as (
       update turn_slot s set run_id = ${p.runId}::uuid from written w where s.slot_no = w.slot_no
     )
-    select exists (select 1 from fence) as allowed, (select queued from room) as queued,
+    select exists (select 1 from fence) as allowed, exists (select 1 from place) as connected, (select queued from room) as queued,
       (select id from prior) as prior_turn, (select question_entry_id from prior) as prior_entry, (select same from prior) as prior_same,
       (select version from written) as version, (select lease_ms from written) as lease_ms, (select deadline_ms from written) as deadline_ms`);
 }

@@ -21,6 +21,7 @@ import { type HostId, uuidv7 } from '../../src/kernel/ids.ts';
 import { silentLog } from '../../src/kernel/log.ts';
 import { createLive, type Live } from '../../src/live/index.ts';
 import type { PeopleParts } from '../../src/server-people.ts';
+import type { Slack } from '../../src/slack/index.ts';
 import { makePerson, type Person, run, TIMES } from './ledger.ts';
 import { SseClient, type SseOptions } from './sse-client.ts';
 
@@ -44,6 +45,8 @@ export interface RigOptions {
   readonly redisUrl?: string;
   /** Documents and loads; default: none. */
   readonly items?: ContextItems;
+  /** Its door and its outbox; the rig starts and stops it. */
+  readonly slack?: Slack;
 }
 
 export interface Answer {
@@ -180,7 +183,7 @@ async function openRig(database: { db: Database; url: string }, options: RigOpti
   const sandboxHost = new SpecSandboxHost();
   const actors = createActors({
     ...{ db, clock: systemClock, log: silentLog, changes: live.changes, partials: live.partials, sandboxHost },
-    buildContext: options.buildContext ?? (async () => null),
+    ...{ buildContext: options.buildContext ?? (async () => null), ...(options.slack ? { outbox: options.slack.outbox } : {}) },
     host: { id: hostId, predecessorOf: null },
     texts: failureTexts('Heph'),
     times: TIMES,
@@ -189,6 +192,7 @@ async function openRig(database: { db: Database; url: string }, options: RigOpti
   live.changes.onRemoteChange((change) => actors.changed(change));
   const web = createWebListener({
     ...{ runtime: actors.runtime, db, live: watched(live, streams), stages: live.partials, changes: live.changes, clock, log: silentLog },
+    slack: options.slack?.door ?? null,
     ...(options.people ?? { authenticator: localAuthenticator(person.accountId) }),
     session: { assistantName: 'Heph', warnings: () => [], maxFollowUps },
     pageFolder: options.pageFolder ?? '/nowhere',
@@ -205,6 +209,7 @@ async function openRig(database: { db: Database; url: string }, options: RigOpti
   });
   const [webPort, agentPort] = [await web.start(options.bindHost ?? '127.0.0.1', options.webPort ?? 0), await agent.start('127.0.0.1', 0)];
   await live.start();
+  options.slack?.start(actors);
   const base = `http://127.0.0.1:${webPort}`;
   const rig: HttpRig = {
     ...{ db, person, slug, live, actors, web, agent, webPort, agentPort, hostId, streams },
@@ -222,7 +227,7 @@ async function openRig(database: { db: Database; url: string }, options: RigOpti
     async close() {
       actors.stopClaiming();
       await live.hub.drain();
-      await Promise.all([web.stop(2_000), agent.stop(2_000)]);
+      await Promise.all([web.stop(2_000), agent.stop(2_000), options.slack?.stop()]);
       await actors.drain(2_000);
       await live.stop();
     },

@@ -6,7 +6,7 @@ import { failureTexts } from '../../actors/index.ts';
 import { type Claimed, claimTurns, type Grant, type Offer } from '../../db/ledger/claim.ts';
 import { findOrCreateMain, loadConversation } from '../../db/ledger/conversation.ts';
 import { insertSandbox, registerHost } from '../../db/ledger/sandboxes.ts';
-import { type SubmitResult, submitQuestion } from '../../db/ledger/submit.ts';
+import { type SlackOrigin, type SubmitResult, submitQuestion } from '../../db/ledger/submit.ts';
 import { type Database, sql } from '../../db/pool.ts';
 import {
   type AccountId,
@@ -75,6 +75,8 @@ export interface AskOptions {
   readonly text?: string;
   readonly sandboxId?: SandboxId | null;
   readonly maxFollowUps?: number;
+  /** Asked in Slack. */
+  readonly slack?: SlackOrigin;
 }
 
 /** Submits one question at the conversation's present version. */
@@ -89,9 +91,10 @@ export async function ask(db: Database, person: Person, conversationId: Conversa
     conversationId,
     version: rows.version,
     requestId,
-    surface: 'app',
+    surface: options.slack ? 'slack' : 'app',
     text,
     page: null,
+    slack: options.slack ?? null,
     maxFollowUps,
     sandboxId,
     times: TIMES,

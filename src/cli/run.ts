@@ -1,13 +1,14 @@
 /**
  * Owns: running one admin command: its arguments, its request to the running server, what is printed.
- * Does not own: which commands there are (commands.ts, people-commands.ts).
+ * Does not own: which commands there are (commands.ts, people-commands.ts, slack-commands.ts).
  */
 import { parseArgs } from 'node:util';
 import { type AdminRequest, type Command, COMMANDS as MODEL_COMMANDS, UsageError } from './commands.ts';
 import { PEOPLE_COMMANDS } from './people-commands.ts';
+import { SLACK_COMMANDS } from './slack-commands.ts';
 import { table } from './table.ts';
 
-const COMMANDS: readonly Command[] = [...MODEL_COMMANDS, ...PEOPLE_COMMANDS];
+const COMMANDS: readonly Command[] = [...MODEL_COMMANDS, ...PEOPLE_COMMANDS, ...SLACK_COMMANDS];
 
 export interface CliContext {
   /** The operations listener, for example `http://127.0.0.1:9090`. */

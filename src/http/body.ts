@@ -1,5 +1,5 @@
 /**
- * Owns: reading a JSON body, bounded before it is in memory. A body that is too large is not read on, and its connection is closed.
+ * Owns: reading a body (JSON, or as it came), bounded before it is in memory. A body that is too large is not read on, and its connection is closed.
  */
 import type { IncomingMessage } from 'node:http';
 import type Koa from 'koa';
@@ -22,6 +22,14 @@ export async function readJsonBody(ctx: Koa.Context, options: BodyOptions): Prom
   const bytes = await collect(ctx.req, options.maxBytes);
   if (bytes === null) throw tooLarge(ctx, options.maxBytes);
   return parseObject(bytes);
+}
+
+/** The body byte for byte, for a signature or a form. Throws BODY_TOO_LARGE. */
+export async function readRawBody(ctx: Koa.Context, maxBytes: number): Promise<Buffer> {
+  if (Number(ctx.req.headers['content-length'] ?? 0) > maxBytes) throw tooLarge(ctx, maxBytes);
+  const bytes = await collect(ctx.req, maxBytes);
+  if (bytes === null) throw tooLarge(ctx, maxBytes);
+  return bytes;
 }
 
 function requireJson(ctx: Koa.Context): void {

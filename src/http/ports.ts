@@ -1,6 +1,7 @@
 /**
  * Owns: what the routes need from other capabilities, as interfaces. main.ts plugs the real ones in.
  */
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { Attempt, Member, Refusal } from '../../actors/index.ts';
 import type { SignInProof } from '../../db/people/sessions.ts';
@@ -47,6 +48,39 @@ export interface SignInDoor {
   >;
   /** The URL to sign out at the issuer, or null. */
   signOut(sessionId: string | null): Promise<string | null>;
+}
+
+/** Connecting a Slack team by Slack's consent page. */
+export interface SlackInstallDoor {
+  mayInstall(accountId: AccountId, workspace: string): Promise<boolean>;
+  /** Answers the request itself. */
+  begin(
+    request: IncomingMessage,
+    response: ServerResponse,
+    purpose: { readonly workspace: string; readonly accountId: AccountId },
+  ): Promise<void>;
+  /** Leaves the answer to the caller. */
+  finish(
+    request: IncomingMessage,
+    response: ServerResponse,
+    accountId: AccountId,
+  ): Promise<{ readonly kind: 'connected'; readonly team: string } | { readonly kind: 'refused'; readonly why: string }>;
+}
+
+/** What Slack and its users send to the web listener; src/slack implements it. */
+export interface SlackDoor {
+  /** Resolves when the delivery is stored. null: it is not signed by Slack. */
+  receive(delivery: {
+    readonly body: Buffer;
+    readonly timestamp: string;
+    readonly signature: string;
+  }): Promise<{ readonly challenge: string | null } | null>;
+  /** Whom a link is for; null: it is over. */
+  lookAtLink(token: string): Promise<{ readonly teamId: string; readonly userId: string } | null>;
+  /** False: it is over. */
+  redeemLink(token: string, accountId: AccountId): Promise<boolean>;
+  /** null: the app's client id and secret are not set. */
+  readonly install: SlackInstallDoor | null;
 }
 
 /** What a running turn does right now. */

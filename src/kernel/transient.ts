@@ -117,4 +117,16 @@ export const TRANSIENT = {
   modelCallNotTaken: { pausesMs: [1_000, 2_000, 4_000], unknownOutcome: 'nothing was sent', clientSees: 'the turn goes on' },
   /** A model call: Pi retries a failed request itself; a stream that has begun is never repeated by the gateway. */
   modelCall: { pausesMs: [500, 1_000], unknownOutcome: 'billed as started', clientSees: 'the turn goes on, or its failure text' },
+  /** A post in Slack that is known not to be there: its pause doubles (or is Slack's own). After 20 tries it is parked for an operator. */
+  slackPost: {
+    growsMs: [1_000, 300_000],
+    unknownOutcome: 'never repeated: the thread is read back, or an operator decides (ADR 29)',
+    clientSees: 'the answer comes late in Slack; the app has it',
+  },
+  /** What Slack delivered and could not be done: again by any server; after 25 tries it is given up with an error in the log. */
+  slackEvent: {
+    growsMs: [2_000, 30_000],
+    unknownOutcome: 'do it again: the same question by its requestId, the same edit, the same erasure',
+    clientSees: 'the answer comes late',
+  },
 } as const satisfies Record<string, RetryRule>;

@@ -12,6 +12,8 @@ export interface GaugeSources {
   readonly slots: () => Promise<{ readonly total: number; readonly held: number; readonly retiring: number }>;
   readonly streams: () => number;
   readonly partials: () => { readonly turns: number; readonly bytes: number };
+  /** Absent: nothing is said in Slack. */
+  readonly outbox?: () => Promise<{ readonly pending: number; readonly uncertain: number; readonly oldestAgeS: number }>;
   /** `ended`: calls by outcome since the start. */
   readonly modelCalls: () => {
     readonly inFlight: number;
@@ -71,6 +73,17 @@ export function registerGauges(registry: Registry, sources: GaugeSources): void 
     collect: (to) => to.set(sources.modelCalls().connectionsPaused),
   });
   registerModelCalls(registry, sources);
+  const { outbox } = sources;
+  if (!outbox) return;
+  gauge('heph_outbox_pending', 'Actions that are to be said, or are being said.', {
+    collect: async (to) => to.set((await outbox()).pending),
+  });
+  gauge('heph_outbox_uncertain', 'Actions of which nobody knows whether they were said.', {
+    collect: async (to) => to.set((await outbox()).uncertain),
+  });
+  gauge('heph_outbox_oldest_age_seconds', 'Age of the oldest action that is not settled.', {
+    collect: async (to) => to.set((await outbox()).oldestAgeS),
+  });
 }
 
 /** A counter that another part counts. */

@@ -54,6 +54,8 @@ export interface Metrics {
   sandboxStart(outcome: 'started' | 'failed'): void;
   /** A path did not start as the one before it (rule R13); `system`: only the system prompt is another one. */
   pathBroken(part: 'path' | 'system'): void;
+  /** What became of an attempt to say something in Slack. */
+  outboxOutcome(outcome: string): void;
   /** What a call of this model used, as far as its provider said it: `cache_read` beside `input` is the hit rate of its cache. */
   modelUsed(model: string, usage: UsageSample): void;
 }
@@ -85,6 +87,14 @@ export function createMetrics(): Metrics {
   const breaks = new Counter({
     ...{ name: 'heph_path_breaks_total', help: 'Paths that changed without a declared reason.', labelNames: ['part'], registers },
   });
+  const outcomes = new Counter({
+    ...{
+      name: 'heph_outbox_outcomes_total',
+      help: 'What became of attempts to post, and of readings.',
+      labelNames: ['outcome'],
+      registers,
+    },
+  });
   for (const part of ['path', 'system']) breaks.inc({ part }, 0);
   return {
     contentType: registry.contentType,
@@ -101,6 +111,7 @@ export function createMetrics(): Metrics {
     },
     fencingRejected: () => rejections.inc(),
     sandboxStart: (outcome) => starts.inc({ outcome }),
+    outboxOutcome: (outcome) => outcomes.inc({ outcome }),
     pathBroken: (part) => breaks.inc({ part }),
     modelUsed(model, usage) {
       const { inputTokens: input, outputTokens: output, cacheReadTokens: cache_read, cacheWriteTokens: cache_write } = usage;

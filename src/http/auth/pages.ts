@@ -12,6 +12,8 @@ export interface SmallPage {
   readonly text: string;
   readonly links: readonly { readonly href: string; readonly label: string }[];
   readonly signOut?: boolean;
+  /** Asks for one thing, with a button. */
+  readonly form?: { readonly action: string; readonly fields: Readonly<Record<string, string>>; readonly button: string };
 }
 
 const RETRY_AFTER_S = 5;
@@ -59,8 +61,9 @@ export function signedOutPage(issuerUrl: string | null): SmallPage {
   };
 }
 
-export function answerPage(ctx: Koa.Context, { status, reason, title, text, links, signOut }: SmallPage): void {
+export function answerPage(ctx: Koa.Context, { status, reason, title, text, links, signOut, form: asked }: SmallPage): void {
   const items = links.map(({ href, label }) => `<p><a href="${escapeHtml(href)}">${escapeHtml(label)}</a></p>`);
+  if (asked) items.push(formOf(asked));
   const form = signOut ? ['<form method="post" action="/auth/logout"><button>Sign out</button></form>'] : [];
   ctx.status = status;
   if (status === 503) ctx.set('Retry-After', String(RETRY_AFTER_S));
@@ -73,6 +76,13 @@ export function answerPage(ctx: Koa.Context, { status, reason, title, text, link
 <body><main><h1>${title}</h1><p>${text}</p>${[...items, ...form].join('')}</main></body>
 </html>
 `;
+}
+
+function formOf({ action, fields, button }: NonNullable<SmallPage['form']>): string {
+  const hidden = Object.entries(fields).map(
+    ([name, value]) => `<input type="hidden" name="${escapeHtml(name)}" value="${escapeHtml(value)}">`,
+  );
+  return `<form method="post" action="${escapeHtml(action)}">${hidden.join('')}<button>${escapeHtml(button)}</button></form>`;
 }
 
 function escapeHtml(text: string): string {

@@ -10,6 +10,7 @@ import { adminMemberRoutes, type MemberAdminPort } from './admin-members.ts';
 import { adminModelRoutes, type ModelAdminPort } from './admin-models.ts';
 import { adminPeopleRoutes, type PeopleAdminPort } from './admin-people.ts';
 import { adminRepositoryRoutes, type RepositoryAdminPort } from './admin-repositories.ts';
+import { adminSlackRoutes, type SlackAdminPort } from './admin-slack.ts';
 import { getActors } from './get-actors.ts';
 import { getLivez } from './get-livez.ts';
 import { getMetrics, type MetricsSource } from './get-metrics.ts';
@@ -28,6 +29,7 @@ export interface OpsListenerOptions {
   /** null: this server has no git, and says so. */
   readonly repositories?: RepositoryAdminPort | null;
   readonly people?: PeopleAdminPort;
+  readonly slack?: SlackAdminPort;
   /** Throws when the caller may not see `/admin`; in local mode `requireLoopback`. */
   readonly adminGuard: (ctx: Koa.Context) => void;
   readonly connectionsMax: number;
@@ -38,7 +40,8 @@ export interface OpsListenerOptions {
 const IDLE_TIMEOUT_MS = 30_000;
 
 export function createOpsListener(options: OpsListenerOptions): HttpListener {
-  const { parts, started, metrics, actors, models, members, people, repositories, adminGuard, connectionsMax, log, observe } = options;
+  const { parts, started, metrics, actors, models, members, people, repositories, slack, adminGuard, connectionsMax, log, observe } =
+    options;
   const routes = [
     getLivez(),
     getReadyz(parts),
@@ -49,6 +52,7 @@ export function createOpsListener(options: OpsListenerOptions): HttpListener {
     ...(members ? adminMemberRoutes(members, adminGuard) : []),
     ...(repositories === undefined ? [] : adminRepositoryRoutes(repositories, adminGuard)),
     ...(people ? adminPeopleRoutes(people, adminGuard) : []),
+    ...(slack ? adminSlackRoutes(slack, adminGuard) : []),
   ];
   const app = createApp({ log, observe, routes });
   return createServer({ callback: app.callback(), portVariable: 'HEPH_OPS_PORT', connectionsMax, idleTimeoutMs: IDLE_TIMEOUT_MS });

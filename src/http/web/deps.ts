@@ -8,7 +8,7 @@ import type { Clock } from '../../kernel/clock.ts';
 import { RuntimeFault } from '../../kernel/faults.ts';
 import type { Authenticator } from '../auth/authenticator.ts';
 import type { SignInDeps } from '../auth/deps.ts';
-import type { LiveStreams, SessionFacts, Stages } from '../ports.ts';
+import type { LiveStreams, SessionFacts, SlackDoor, Stages } from '../ports.ts';
 
 export interface WebDeps {
   readonly runtime: Pick<Runtime, 'submitQuestion' | 'stopTurn' | 'eraseEntry' | 'voteEntry'>;
@@ -20,6 +20,8 @@ export interface WebDeps {
   readonly changes: ChangeSink;
   readonly session: SessionFacts;
   readonly clock: Clock;
+  /** Absent: this server takes nothing from Slack. */
+  readonly slack?: SlackDoor | null;
   /** Absent: nobody signs in here (HEPH_AUTH=local). */
   readonly signIn?: Omit<SignInDeps, 'db' | 'authenticator'> | null;
 }

@@ -6,6 +6,8 @@ import { signInRoutes } from '../auth/routes.ts';
 import { createApp, type RequestObserver, type Route } from '../route.ts';
 import { securityHeaders } from '../security-headers.ts';
 import { createServer, type HttpListener } from '../server.ts';
+import { SLACK_EVENTS_PATH } from '../slack/post-events.ts';
+import { slackRoutes } from '../slack/routes.ts';
 import { deleteEntry } from './delete-entry.ts';
 import type { WebDeps } from './deps.ts';
 import { getConversation } from './get-conversation.ts';
@@ -55,6 +57,7 @@ export function webRoutes(deps: WebDeps): readonly Route[] {
     getExport(deps),
     getOpenApi(),
     ...signInRoutes(deps),
+    ...slackRoutes(deps),
   ];
 }
 
@@ -67,7 +70,7 @@ export function createWebListener(options: WebListenerOptions): HttpListener {
     before: [
       securityHeaders,
       async (ctx, next) => {
-        authenticator.admit(ctx);
+        if (ctx.path !== SLACK_EVENTS_PATH) authenticator.admit(ctx); // a delivery has its signature, and comes by any name
         await next();
       },
     ],

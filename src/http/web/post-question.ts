@@ -60,6 +60,7 @@ function accepted(reply: SubmitReply, { session }: WebDeps): Extract<SubmitReply
     case 'request-id-reused':
       throw new RuntimeFault('REQUEST_ID_REUSED', 'This requestId was used for another text. Send the question with a new requestId.');
     case 'no-conversation':
+    case 'disconnected': // never of a question from the app
       throw noConversation();
     case 'person-erased':
       throw personErased();
