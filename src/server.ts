@@ -21,7 +21,8 @@ import { createLive, type Live } from './live/index.ts';
 import { type LocalSandboxes, localHost, prepareLocalSandboxes } from './local-sandboxes.ts';
 import { rotateKeys } from './models/admin.ts';
 import { MemberAdmin } from './models/members.ts';
-import { createMetrics, type Metrics } from './ops/index.ts';
+import { createMetrics, type Metrics, recover } from './ops/index.ts';
+import { buildName, type Operators, openOperators } from './server-operators.ts';
 import {
   environmentModel,
   gatewayMiddleware,
@@ -48,6 +49,8 @@ export interface RunningServer {
   readonly actors: Actors;
   /** Resolves when the embedded PostgreSQL ended by itself; never without one. */
   readonly databaseGone: Promise<string>;
+  /** Resolves when an operator asks this server to drain: then `stop` it. */
+  readonly drainAsked: Promise<void>;
   /** Drains: fails readiness, claims nothing more, hands runs on, answers what was accepted, closes. */
   stop(): Promise<void>;
 }
@@ -88,7 +91,7 @@ async function assemble({ config, log, opened, hooks, sandboxes }: Parts): Promi
   const { db, url } = opened;
   const { registry, repositories } = await openContext({ config, log, db });
   const desk = new ContextDesk({ db, registry, clock: systemClock, log });
-  const metrics = createMetrics();
+  const metrics = createMetrics(buildName());
   const gateway = openGateway({ config, log, opened, onUsage: metrics.modelUsed });
   const door = new RuntimeDoor();
   const watch = new PathWatch({ db, log, clock: systemClock, onBreak: metrics.pathBroken });
@@ -130,27 +133,40 @@ async function assemble({ config, log, opened, hooks, sandboxes }: Parts): Promi
     ...{ maxFollowUps: config.maxFollowUps, sandboxesMax: config.sandboxesMax, sandboxIdleMs: config.sandboxIdleMs, sweepMs: SWEEP_MS },
   });
   door.actors = actors;
-  metrics.watch(gaugeSources({ db, actors, sandboxHost, live, gateway }));
+  const state: ServerState = { draining: false, started: false, recovery: null };
+  const operators = await openOperators({ opened, log, actors, state, assistantName: config.assistantName });
+  metrics.watch(gaugeSources({ db, actors, sandboxHost, live, gateway, operators }));
   gateway.start();
   live.changes.onChange((change) => gateway.seal(change.sealedRunIds));
   live.changes.onChange((change) => desk.seal(change.sealedRunIds));
   live.changes.onRemoteChange((change) => actors.changed(change));
-  const state: ServerState = { draining: false, started: false };
-  const { web, ops } = doorsForPeople({ config, log, opened, sandboxes, actors, live, metrics, state, repositories, people });
+  const { web, ops } = doorsForPeople({ config, log, opened, sandboxes, actors, live, metrics, state, repositories, people, operators });
   const opsPort = await ops.start(config.bindHost, config.opsPort);
   people.sweeper.start();
   await live.start();
-  const reaped = await actors.reap();
-  if (reaped > 0) log.info('attempts of an earlier boot taken back', { count: reaped });
+  state.recovery = await recover({ db, log, reap: () => actors.reap() });
   actors.start();
   const webPort = await web.start(config.bindHost, config.port);
   state.started = true;
-  const whole = { config, log, opened, actors, live, people, gateway, watch, sandboxHost, listeners: { web, agent, ops }, state };
+  const whole = {
+    config,
+    log,
+    opened,
+    operators,
+    actors,
+    live,
+    people,
+    gateway,
+    watch,
+    sandboxHost,
+    listeners: { web, agent, ops },
+    state,
+  };
   let stopped: Promise<void> | undefined;
   const databaseGone =
     opened.embedded?.exited.then((how) => (state.draining ? new Promise<string>(() => {}) : how)) ?? new Promise<string>(() => {});
   const ports = { web: webPort, agent: agentPort, ops: opsPort };
-  return { ports, actors, databaseGone, stop: () => (stopped ??= takeApart(whole)) };
+  return { ports, actors, databaseGone, drainAsked: operators.drainAsked, stop: () => (stopped ??= takeApart(whole)) };
 }
 
 interface DoorParts {
@@ -164,10 +180,11 @@ interface DoorParts {
   readonly state: ServerState;
   readonly repositories: GitRepositories | null;
   readonly people: PeopleParts;
+  readonly operators: Operators;
 }
 
 /** The listeners for people and for operators; they open when everything behind them is there. */
-function doorsForPeople({ config, log, opened, sandboxes, actors, live, metrics, state, repositories, people }: DoorParts): {
+function doorsForPeople({ config, log, opened, sandboxes, actors, live, metrics, state, repositories, people, operators }: DoorParts): {
   web: HttpListener;
   ops: HttpListener;
 } {
@@ -191,6 +208,8 @@ function doorsForPeople({ config, log, opened, sandboxes, actors, live, metrics,
     members: new MemberAdmin(db),
     people: people.admin,
     repositories: repositories?.admin ?? null,
+    operators: operators.port,
+    pageFolder: PAGE_FOLDER,
     adminGuard: requireLocalAdmin,
     connectionsMax: CONNECTIONS_MAX,
     log,
@@ -202,6 +221,7 @@ interface Whole {
   readonly config: Config;
   readonly log: Log;
   readonly opened: OpenedDatabase;
+  readonly operators: Operators;
   readonly actors: Actors;
   readonly live: Live;
   readonly gateway: Gateway;
@@ -223,6 +243,7 @@ async function takeApart({
   config,
   log,
   opened,
+  operators,
   actors,
   live,
   gateway,
@@ -243,5 +264,6 @@ async function takeApart({
   await Promise.all([live.stop(), people.sweeper.stop()]);
   await watch.idle();
   await listeners.ops.stop(LISTENER_GRACE_MS);
+  await operators.db.close();
   await opened.close();
 }
