@@ -40,7 +40,9 @@ function Frame({ View, address, go }: Pick<ViewProps, 'address' | 'go'> & { read
   return (
     <>
       <p className="read-at note">
-        <span>{at === null ? 'Reading …' : `Read at ${CLOCK.format(at)}${paused ? '' : `, again each ${REFRESH_MS / 1_000} s`}`}</span>
+        <span>
+          {at === null ? 'Reading …' : `Read at ${CLOCK.format(at)}${paused || formOpen ? '' : `, again each ${REFRESH_MS / 1_000} s`}`}
+        </span>
         <button type="button" className="button small" aria-pressed={paused} onClick={() => setPaused(!paused)}>
           Hold
         </button>
