@@ -22,6 +22,8 @@ export interface Operators {
   readonly port: OperatorPort;
   /** For the gauges. */
   load(): Promise<InstallationLoad>;
+  /** Shows the other servers' operators that this one drains; does not throw. */
+  noteDraining(): Promise<void>;
   /** Resolves when an operator asks this server to drain. */
   readonly drainAsked: Promise<void>;
 }
@@ -45,10 +47,11 @@ export async function openOperators({ opened, log, actors, state, assistantName 
   const db = await openDatabase({ url: opened.url, ...POOL });
   await describeHost(db, hostId, buildName());
   const asked = Promise.withResolvers<void>();
+  const note = () => noteDraining(db, hostId).catch((error: unknown) => log.warn('drain not noted', { error: errorKind(error) }));
   const drain = () => {
     state.draining = true;
     actors.stopClaiming();
-    noteDraining(db, hostId).catch((error: unknown) => log.warn('drain not noted', { error: errorKind(error) }));
+    void note();
     asked.resolve();
   };
   const view = new OperatorView(db, hostId);
@@ -62,7 +65,7 @@ export async function openOperators({ opened, log, actors, state, assistantName 
     },
   });
   return {
-    ...{ db, drainAsked: asked.promise },
+    ...{ db, drainAsked: asked.promise, noteDraining: note },
     port: {
       overview: () => view.overview(),
       turns: (query) => view.turns(query),

@@ -255,6 +255,7 @@ async function takeApart({
 }: Whole): Promise<void> {
   state.draining = true;
   actors.stopClaiming();
+  await operators.noteDraining();
   await sandboxHost.drain(config.shutdownGraceMs);
   await gateway.drain(LISTENER_GRACE_MS);
   await live.hub.drain();

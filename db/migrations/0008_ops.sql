@@ -27,7 +27,7 @@ where t.status = 'QUEUED'
 -- with its key takes it up again, fenced by what `state_before` says.
 create table operator_action (
   id uuid primary key,
-  -- A repeat with the same key returns what the first one did.
+  -- rule: R17: a repeat with the same key returns what the first one did.
   idempotency_key text not null constraint ux_operator_action_key unique check (char_length(idempotency_key) between 1 and 128),
   -- `local`, or an account.
   operator text not null check (char_length(operator) between 1 and 100),

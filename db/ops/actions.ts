@@ -1,5 +1,5 @@
 /**
- * Owns: the log of what operators do. A row is written before the action and closed after it, so that no action goes unrecorded.
+ * Owns: the log of what operators do. rule: R17 (a row is written before the action and closed after it; the key is unique)
  */
 import { z } from 'zod';
 import { type Executor, sql } from '../pool.ts';

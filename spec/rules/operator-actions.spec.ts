@@ -1,4 +1,5 @@
 /**
+ * rule: R17
  * What an operator does: each deed with its preview, its reason, its row in the log, and a key by which a repeat does nothing again.
  */
 import { expect } from 'chai';
