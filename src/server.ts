@@ -116,16 +116,8 @@ async function assemble({ config, log, opened, hooks, sandboxes }: Parts): Promi
   const address = `http://${ownHost(config.bindHost)}:${agentPort}`;
   const sandboxHost = hooks.sandboxHost?.(address) ?? localHost({ config, log, sandboxes, agent, gateway: address });
   const actors = createActors({
-    ...{
-      db,
-      log,
-      sandboxHost,
-      clock: systemClock,
-      observer: metrics.kernelObserver,
-      turns: metrics,
-      changes: live.changes,
-      partials: live.partials,
-    },
+    ...{ db, log, sandboxHost, clock: systemClock, observer: metrics.kernelObserver, turns: metrics },
+    ...{ changes: live.changes, partials: live.partials },
     buildContext: (runId) => buildContext(db, runId, { assistantName: config.assistantName, registry, watch }),
     host: opened.host,
     texts: failureTexts(config.assistantName),
@@ -149,18 +141,8 @@ async function assemble({ config, log, opened, hooks, sandboxes }: Parts): Promi
   const webPort = await web.start(config.bindHost, config.port);
   state.started = true;
   const whole = {
-    config,
-    log,
-    opened,
-    operators,
-    actors,
-    live,
-    people,
-    gateway,
-    watch,
-    sandboxHost,
+    ...{ config, log, opened, operators, actors, live, people, gateway, watch, sandboxHost, state },
     listeners: { web, agent, ops },
-    state,
   };
   let stopped: Promise<void> | undefined;
   const databaseGone =

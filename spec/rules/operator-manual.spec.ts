@@ -1,5 +1,5 @@
 /**
- * deploy/README.md, as an operator reads it at night: short, and every command, rule, setting and alert in it is there.
+ * deploy/operating.md, as an operator reads it at night: short, and every command, rule, setting and alert in it is there.
  */
 import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
@@ -9,7 +9,7 @@ import { STUCK_RULES } from '../../src/contract/operators.ts';
 import { STUCK_TEXTS } from '../../src/ops/stuck.ts';
 
 const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
-const MANUAL = read('deploy/README.md');
+const MANUAL = read('deploy/operating.md');
 const LINES_MAX = 150;
 
 describe('the manual of an operator', () => {

@@ -28,15 +28,12 @@ export function ActionForm({ label, path, workspace, done, hold }: ActionFormPro
   const [opened, setOpened] = useState<Opened | null>(null);
   const [said, setSaid] = useState('');
   const [busy, setBusy] = useState(false);
-  const field = useRef<HTMLInputElement>(null);
   const opener = useRef<HTMLButtonElement>(null);
-  const id = useId();
   const place = workspace === undefined ? {} : { workspace };
   const isOpen = opened !== null;
   useEffect(() => {
     if (!isOpen) return;
     hold(true);
-    field.current?.focus();
     return () => {
       hold(false);
       opener.current?.focus(); // it can take the focus only now that it is enabled again
@@ -56,10 +53,8 @@ export function ActionForm({ label, path, workspace, done, hold }: ActionFormPro
       return '';
     });
   const close = () => setOpened(null);
-  function confirm(event: FormEvent) {
-    event.preventDefault();
-    const reason = field.current?.value.trim() ?? '';
-    if (opened === null || reason === '') return;
+  function confirm(reason: string) {
+    if (opened === null) return;
     void working(async () => {
       const { after } = await request<ActionResult>(path, { reason, idempotencyKey: opened.key, ...place });
       close();
@@ -72,27 +67,48 @@ export function ActionForm({ label, path, workspace, done, hold }: ActionFormPro
       <button ref={opener} type="button" className="button" onClick={() => void open()} disabled={busy || isOpen} aria-expanded={isOpen}>
         {label}…
       </button>
-      {opened && (
-        <form
-          onSubmit={confirm}
-          onKeyDown={(event) => {
-            if (event.key === 'Escape') close();
-          }}
-        >
-          <p>{opened.preview.effect}</p>
-          <label htmlFor={id}>Why?</label>
-          <input id={id} ref={field} required maxLength={REASON_MAX_CHARS} autoComplete="off" />
-          <button type="submit" className="button primary" disabled={busy}>
-            {label}
-          </button>
-          <button type="button" className="button quiet" onClick={close}>
-            Cancel
-          </button>
-        </form>
-      )}
+      {opened && <ReasonForm label={label} effect={opened.preview.effect} busy={busy} close={close} confirm={confirm} />}
       <p role="status" className="note">
         {said}
       </p>
     </div>
+  );
+}
+
+interface ReasonFormProps {
+  readonly label: string;
+  readonly effect: string;
+  readonly busy: boolean;
+  readonly close: () => void;
+  readonly confirm: (reason: string) => void;
+}
+
+/** What it would do, and why it is to be done. It has the focus while it is there. */
+function ReasonForm({ label, effect, busy, close, confirm }: ReasonFormProps) {
+  const field = useRef<HTMLInputElement>(null);
+  const id = useId();
+  useEffect(() => field.current?.focus(), []);
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    const reason = field.current?.value.trim() ?? '';
+    if (reason !== '') confirm(reason);
+  };
+  return (
+    <form
+      onSubmit={submit}
+      onKeyDown={(event) => {
+        if (event.key === 'Escape') close();
+      }}
+    >
+      <p>{effect}</p>
+      <label htmlFor={id}>Why?</label>
+      <input id={id} ref={field} required maxLength={REASON_MAX_CHARS} autoComplete="off" />
+      <button type="submit" className="button primary" disabled={busy}>
+        {label}
+      </button>
+      <button type="button" className="button quiet" onClick={close}>
+        Cancel
+      </button>
+    </form>
   );
 }

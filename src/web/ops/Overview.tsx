@@ -20,11 +20,59 @@ function Counts({ title, of, empty }: { title: string; of: OverviewData['failure
   );
 }
 
+function Numbers({ data: { slots, turns, stuck }, go }: { data: OverviewData; go: ViewProps['go'] }) {
+  const stuckCount = stuck.byRule.reduce((sum, { count }) => sum + count, 0);
+  return (
+    <dl className="numbers">
+      <div>
+        <dt>Oldest waiting turn</dt>
+        <dd>{turns.oldestWaitingMs === null ? 'none' : duration(turns.oldestWaitingMs)}</dd>
+      </div>
+      <div>
+        <dt>Slots held</dt>
+        <dd>
+          {slots.held} of {slots.limit}
+          {slots.retiring > 0 && ` (${slots.retiring} retiring)`}
+        </dd>
+      </div>
+      <div>
+        <dt>
+          <Link to={{ tab: 'turns', state: 'running' }} go={go}>
+            Running
+          </Link>
+        </dt>
+        <dd>
+          {turns.running}
+          {turns.stopping > 0 && ` + ${turns.stopping} stopping`}
+        </dd>
+      </div>
+      <div>
+        <dt>
+          <Link to={{ tab: 'turns', state: 'queued' }} go={go}>
+            Queued
+          </Link>
+        </dt>
+        <dd>{turns.queued}</dd>
+      </div>
+      <div className={stuckCount > 0 ? 'alarm' : ''}>
+        <dt>
+          <Link to={{ tab: 'turns', state: 'stuck' }} go={go}>
+            Stuck
+          </Link>
+        </dt>
+        <dd>
+          {stuckCount}
+          {!stuck.complete && ` of the oldest ${stuck.lookedAt}`}
+        </dd>
+      </div>
+    </dl>
+  );
+}
+
 export function Overview({ go }: ViewProps) {
   const data = useRead<OverviewData>('overview');
   if (data === null) return null;
-  const { slots, turns, stuck, servers, pauses } = data;
-  const stuckCount = stuck.byRule.reduce((sum, { count }) => sum + count, 0);
+  const { stuck, servers, pauses } = data;
   return (
     <>
       {pauses.map(({ workspace, reason, operator, pausedAt }) => (
@@ -33,49 +81,7 @@ export function Overview({ go }: ViewProps) {
           : “{reason}”
         </p>
       ))}
-      <dl className="numbers">
-        <div>
-          <dt>Oldest waiting turn</dt>
-          <dd>{turns.oldestWaitingMs === null ? 'none' : duration(turns.oldestWaitingMs)}</dd>
-        </div>
-        <div>
-          <dt>Slots held</dt>
-          <dd>
-            {slots.held} of {slots.limit}
-            {slots.retiring > 0 && ` (${slots.retiring} retiring)`}
-          </dd>
-        </div>
-        <div>
-          <dt>
-            <Link to={{ tab: 'turns', state: 'running' }} go={go}>
-              Running
-            </Link>
-          </dt>
-          <dd>
-            {turns.running}
-            {turns.stopping > 0 && ` + ${turns.stopping} stopping`}
-          </dd>
-        </div>
-        <div>
-          <dt>
-            <Link to={{ tab: 'turns', state: 'queued' }} go={go}>
-              Queued
-            </Link>
-          </dt>
-          <dd>{turns.queued}</dd>
-        </div>
-        <div className={stuckCount > 0 ? 'alarm' : ''}>
-          <dt>
-            <Link to={{ tab: 'turns', state: 'stuck' }} go={go}>
-              Stuck
-            </Link>
-          </dt>
-          <dd>
-            {stuckCount}
-            {!stuck.complete && ` of the oldest ${stuck.lookedAt}`}
-          </dd>
-        </div>
-      </dl>
+      <Numbers data={data} go={go} />
       <div className="columns">
         <Counts title="Stuck, by rule" of={stuck.byRule} empty="Nothing is stuck." />
         <Counts title="Failures of the last hour" of={data.failures} empty="No turn failed." />
