@@ -925,6 +925,14 @@ CREATE INDEX ix_mentor_turn_queued ON public.mentor_turn USING btree (conversati
 
 CREATE INDEX ix_mentor_turn_served ON public.mentor_turn USING btree (workspace_id, started_at) WHERE (started_at IS NOT NULL);
 
+-- INDEX ix_operator_action_target
+
+CREATE INDEX ix_operator_action_target ON public.operator_action USING btree (target);
+
+-- INDEX ix_sandbox_conversation
+
+CREATE INDEX ix_sandbox_conversation ON public.sandbox USING btree (conversation_id, created_at);
+
 -- INDEX ix_sandbox_host
 
 CREATE INDEX ix_sandbox_host ON public.sandbox USING btree (host_id) WHERE (state <> 'ENDED'::text);

@@ -44,8 +44,13 @@ create table operator_action (
   constraint operator_action_done check ((state = 'DONE') = (finished_at is not null and state_after is not null))
 );
 
+create index ix_operator_action_target on operator_action (target);
+
 -- What a server is, for those who look at all of them.
 alter table sandbox_host add column build text check (char_length(build) between 1 and 100), add column draining_at timestamptz;
+
+-- The sandboxes that a conversation had.
+create index ix_sandbox_conversation on sandbox (conversation_id, created_at);
 
 -- The failures and the model calls of the last hour. The second is small: calls are opened in the order of time.
 create index ix_mentor_turn_failed on mentor_turn (ended_at) where status = 'FAILED';

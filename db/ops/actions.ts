@@ -63,6 +63,14 @@ export function findAction(db: Executor, key: string): Promise<ActionRow | null>
   return db.maybeOne(findQuery(key));
 }
 
+const OF_TARGET_MAX = 100;
+
+/** What was done to one target, oldest first, at most 100. */
+export function readActionsOf(db: Executor, target: string): Promise<readonly ActionRow[]> {
+  return db.any(sql.prepared('ops_actions_of', actionRow)`
+    select ${COLUMNS} from operator_action where target = ${target}::text order by id limit ${OF_TARGET_MAX}::int`);
+}
+
 /** Newest first. */
 export function readActions(db: Executor, before: string | null, limit: number): Promise<readonly ActionRow[]> {
   return db.any(sql.prepared('ops_actions', actionRow)`

@@ -293,6 +293,8 @@ describe('what an operator does', () => {
     expect(await said(...stop)).to.include('done before with this key');
     expect(await said('claims', 'pause', '--reason', 'night')).to.include('paused=true');
     expect(await said('claims', 'resume', '--reason', 'day')).to.include('paused=false');
+    expect(await said('turn', 'show', turnId)).to.match(/action +stop by local: it runs away/);
+    expect(await said('actions')).to.match(/stop +\S+ +local +it runs away +DONE/);
     expect(await said('actors')).to.include('conversation');
     expect(await said('drain', '--reason', 'a new build')).to.include('draining=true');
     expect((await log()).map(({ action, reason }) => [action, reason])).to.deep.equal([

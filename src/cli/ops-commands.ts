@@ -106,6 +106,10 @@ export const OPS_COMMANDS: readonly Command[] = [
     request: () => ({ method: 'GET', path: 'actors', list: 'actors' }),
   },
   {
+    ...{ words: 'actions', usage: '', about: 'what operators did last, why, and what was so before and after', options: [], arguments: 0 },
+    request: () => ({ method: 'GET', path: 'actions', list: 'actions' }),
+  },
+  {
     ...{ words: 'drain', arguments: 0, ...ACT, about: 'this server takes nothing new, hands its turns on and ends' },
     request: (given) => act(given, 'drain'),
   },

@@ -79,9 +79,9 @@ export interface OperatorTurns {
 
 export interface TimelineEvent {
   readonly at: string;
-  /** `asked`, `claimed`, `call`, `entry`, `sandbox`, `action`, `ended`. */
+  /** `asked`, `claimed`, `attempt`, `call`, `entry`, `sandbox`, `action` (of an operator), `ended`. */
   readonly what: string;
-  /** Codes, counts and sizes. */
+  /** Codes, counts and sizes; of an action its reason. */
   readonly detail: string;
 }
 

@@ -3,7 +3,7 @@
  * Does not own: what is so (db/ops), what is stuck (stuck.ts), what operators do (operator-actions.ts).
  */
 import { readCalls } from '../../db/models/usage.ts';
-import { type ActionRow, readActions } from '../../db/ops/actions.ts';
+import { type ActionRow, readActions, readActionsOf } from '../../db/ops/actions.ts';
 import { type HostFacts, readHosts } from '../../db/ops/hosts.ts';
 import { readCallOutcomes, readFailures, readLoad, readSandboxStates } from '../../db/ops/overview.ts';
 import { readPauses } from '../../db/ops/pauses.ts';
@@ -64,11 +64,12 @@ export class OperatorView {
   async turn(id: string): Promise<OperatorTurnPage | null> {
     const [facts] = await this.#facts({ list: 'one', id });
     if (!facts) return null;
-    const [epochs, calls, entries, sandboxes] = await Promise.all([
+    const [epochs, calls, entries, sandboxes, actions] = await Promise.all([
       readTurnEpochs(this.#db, id),
       readCalls(this.#db, id),
       readTurnEntries(this.#db, id),
       readTurnSandboxes(this.#db, id),
+      readActionsOf(this.#db, id),
     ]);
     const events: TimelineEvent[] = [
       { at: facts.created_at, what: 'asked', detail: `on ${facts.surface}` },
@@ -86,6 +87,11 @@ export class OperatorView {
         { at: box.created_at, what: 'sandbox', detail: `started on ${box.host}` },
         ...(box.ended_at === null ? [] : [{ at: box.ended_at, what: 'sandbox', detail: box.start_failed ? 'could not start' : 'ended' }]),
       ]),
+      ...actions.map(({ created_at: at, action, operator, reason }) => ({
+        at,
+        what: 'action',
+        detail: `${action} by ${operator}: ${reason}`,
+      })),
       ...entries.map((entry) => ({
         ...{ at: entry.created_at, what: 'entry' },
         detail: `${entry.seq} ${entry.kind}, ${entry.bytes} bytes${entry.erased ? ', erased' : ''}`,
