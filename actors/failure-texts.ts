@@ -6,7 +6,7 @@ import { SMALLEST_MODEL } from '../src/contract/limits.ts';
 
 export interface TurnFailure {
   /** Part of the wire: turn.error.code. */
-  readonly code: 'NOT_STARTED' | 'DEADLINE' | 'ERROR' | 'STALLED';
+  readonly code: 'NOT_STARTED' | 'DEADLINE' | 'ERROR' | 'STALLED' | 'SKIPPED';
   readonly text: string;
 }
 
@@ -15,6 +15,8 @@ export interface FailureTexts {
   readonly deadline: TurnFailure;
   readonly error: TurnFailure;
   readonly stalled: TurnFailure;
+  /** An operator took the question out of the queue. */
+  readonly skipped: TurnFailure;
   /** Admission refuses the turn; the code is the key. */
   readonly refusals: RefusalTexts;
 }
@@ -28,6 +30,10 @@ export function failureTexts(assistantName: string): FailureTexts {
     stalled: {
       code: 'STALLED',
       text: `${assistantName}'s AI model stopped responding, so ${assistantName} could not finish this reply. Try again in a moment.`,
+    },
+    skipped: {
+      code: 'SKIPPED',
+      text: `An operator took this question out of the queue, so ${assistantName} did not answer it. Ask again if it still matters.`,
     },
     refusals: refusalTexts(assistantName),
   };

@@ -17,7 +17,7 @@ import { RuntimeFault } from '../src/kernel/faults.ts';
 import type { ConversationId, HostId, RunId, SandboxId } from '../src/kernel/ids.ts';
 import type { Log } from '../src/kernel/log.ts';
 import { CapacityBehaviour, type CapacityCommand } from './capacity/capacity.actor.ts';
-import type { ConversationCommand, ConversationReply } from './conversation/commands.ts';
+import type { ConversationCommand, ConversationReply, LeaseReply } from './conversation/commands.ts';
 import { ConversationBehaviour } from './conversation/conversation.actor.ts';
 import { ParkedPull } from './conversation/pulls.ts';
 import { Renewals } from './conversation/renewals.ts';
@@ -67,6 +67,8 @@ export interface Actors {
   /** Conversations with an actor in memory, for the catch-up sweep. */
   activeConversationIds(): readonly ConversationId[];
   views(limit?: number): readonly ActorView[];
+  /** A turn was ended without an attempt, by an operator: whoever shows it is told. */
+  turnEnded(turn: EndedTurn): void;
   /** Attempts that a dead predecessor of this host held are taken back now. Returns their number. */
   reap(): Promise<number>;
   /** No new pull is parked or claimed; parked ones are answered empty. The rest goes on. */
@@ -234,6 +236,10 @@ class Tree implements Actors {
     return this.#system.list(limit);
   }
 
+  turnEnded(turn: EndedTurn): void {
+    this.#refused(turn);
+  }
+
   reap(): Promise<number> {
     return this.#reaper.ask({ type: 'Sweep' });
   }
@@ -289,7 +295,11 @@ class Tree implements Actors {
       await this.#askFor(attempt, { type: 'EndTurn', attempt, end });
       return { kind: 'lost' };
     },
-    renewLease: (attempt) => this.#askFor(attempt, { type: 'RenewLease', attempt }),
+    renewLease: async (attempt) => {
+      const reply = await this.#askFor<LeaseReply>(attempt, { type: 'RenewLease', attempt });
+      this.#turns.leaseRenewed?.(reply.kind);
+      return reply;
+    },
     publishPartial: (attempt, partial) => this.#askFor(attempt, { type: 'PublishPartial', attempt, partial }),
     endTurn: (attempt, end) => this.#askFor(attempt, { type: 'EndTurn', attempt, end }),
     endRun: (attempt, end) => this.#askFor(attempt, { type: 'EndRun', attempt, end }),

@@ -211,6 +211,17 @@ CREATE TABLE public.agent_run (
 )
 WITH (fillfactor='80');
 
+-- TABLE claim_pause
+
+CREATE TABLE public.claim_pause (
+    workspace_id uuid,
+    reason text NOT NULL,
+    operator text NOT NULL,
+    paused_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT claim_pause_operator_check CHECK (((char_length(operator) >= 1) AND (char_length(operator) <= 100))),
+    CONSTRAINT claim_pause_reason_check CHECK (((char_length(reason) >= 1) AND (char_length(reason) <= 500)))
+);
+
 -- TABLE mentor_turn
 
 CREATE TABLE public.mentor_turn (
@@ -259,7 +270,11 @@ CREATE VIEW public.claimable_turn AS
            FROM public.mentor_turn e
           WHERE ((e.conversation_id = t.conversation_id) AND (e.status = 'QUEUED'::text) AND (e.question_seq < t.question_seq))))) AND (NOT (EXISTS ( SELECT 1
            FROM public.agent_run r
-          WHERE ((r.conversation_id = t.conversation_id) AND (r.state = 'LEASED'::text))))));
+          WHERE ((r.conversation_id = t.conversation_id) AND (r.state = 'LEASED'::text))))) AND (NOT (EXISTS ( SELECT 1
+           FROM public.claim_pause p
+          WHERE (p.workspace_id IS NULL)))) AND (workspace_id <> ALL (ARRAY( SELECT p.workspace_id
+           FROM public.claim_pause p
+          WHERE (p.workspace_id IS NOT NULL)))));
 
 -- TABLE turn_slot
 
@@ -510,6 +525,29 @@ CREATE TABLE public.mentor_path (
     CONSTRAINT mentor_path_system_hash_check CHECK ((octet_length(system_hash) = 8))
 );
 
+-- TABLE operator_action
+
+CREATE TABLE public.operator_action (
+    id uuid NOT NULL,
+    idempotency_key text NOT NULL,
+    operator text NOT NULL,
+    action text NOT NULL,
+    target text NOT NULL,
+    reason text NOT NULL,
+    state text DEFAULT 'BEGUN'::text NOT NULL,
+    state_before json NOT NULL,
+    state_after json,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    finished_at timestamp with time zone,
+    CONSTRAINT operator_action_action_check CHECK ((action = ANY (ARRAY['stop'::text, 'requeue'::text, 'skip'::text, 'pause-claims'::text, 'resume-claims'::text, 'drain'::text]))),
+    CONSTRAINT operator_action_done CHECK (((state = 'DONE'::text) = ((finished_at IS NOT NULL) AND (state_after IS NOT NULL)))),
+    CONSTRAINT operator_action_idempotency_key_check CHECK (((char_length(idempotency_key) >= 1) AND (char_length(idempotency_key) <= 128))),
+    CONSTRAINT operator_action_operator_check CHECK (((char_length(operator) >= 1) AND (char_length(operator) <= 100))),
+    CONSTRAINT operator_action_reason_check CHECK (((char_length(reason) >= 1) AND (char_length(reason) <= 500))),
+    CONSTRAINT operator_action_state_check CHECK ((state = ANY (ARRAY['BEGUN'::text, 'DONE'::text]))),
+    CONSTRAINT operator_action_target_check CHECK (((char_length(target) >= 1) AND (char_length(target) <= 200)))
+);
+
 -- TABLE outbox_action
 
 CREATE TABLE public.outbox_action (
@@ -623,6 +661,9 @@ CREATE TABLE public.sandbox_host (
     suspected_at timestamp with time zone,
     ended_at timestamp with time zone,
     sandboxes_max integer DEFAULT 1 NOT NULL,
+    build text,
+    draining_at timestamp with time zone,
+    CONSTRAINT sandbox_host_build_check CHECK (((char_length(build) >= 1) AND (char_length(build) <= 100))),
     CONSTRAINT sandbox_host_capacity_turns_check CHECK ((capacity_turns >= 0)),
     CONSTRAINT sandbox_host_name_check CHECK (((char_length(name) >= 1) AND (char_length(name) <= 200))),
     CONSTRAINT sandbox_host_sandboxes_max_check CHECK ((sandboxes_max >= 0))
@@ -838,6 +879,11 @@ ALTER TABLE ONLY public.mentor_path
 ALTER TABLE ONLY public.mentor_turn
     ADD CONSTRAINT mentor_turn_pkey PRIMARY KEY (id);
 
+-- CONSTRAINT operator_action operator_action_pkey
+
+ALTER TABLE ONLY public.operator_action
+    ADD CONSTRAINT operator_action_pkey PRIMARY KEY (id);
+
 -- CONSTRAINT outbox_action outbox_action_pkey
 
 ALTER TABLE ONLY public.outbox_action
@@ -918,6 +964,11 @@ ALTER TABLE ONLY public.agent_run
 ALTER TABLE ONLY public.agent_run
     ADD CONSTRAINT ux_agent_run_workspace UNIQUE (id, workspace_id);
 
+-- CONSTRAINT claim_pause ux_claim_pause
+
+ALTER TABLE ONLY public.claim_pause
+    ADD CONSTRAINT ux_claim_pause UNIQUE NULLS NOT DISTINCT (workspace_id);
+
 -- CONSTRAINT llm_binding ux_llm_binding
 
 ALTER TABLE ONLY public.llm_binding
@@ -957,6 +1008,11 @@ ALTER TABLE ONLY public.mentor_turn
 
 ALTER TABLE ONLY public.mentor_turn
     ADD CONSTRAINT ux_mentor_turn_workspace UNIQUE (id, workspace_id);
+
+-- CONSTRAINT operator_action ux_operator_action_key
+
+ALTER TABLE ONLY public.operator_action
+    ADD CONSTRAINT ux_operator_action_key UNIQUE (idempotency_key);
 
 -- CONSTRAINT outbox_action ux_outbox_action_event
 
@@ -1025,6 +1081,10 @@ CREATE INDEX ix_agent_run_lease ON public.agent_run USING btree (lease_until) WH
 
 CREATE INDEX ix_llm_usage_event_open ON public.llm_usage_event USING btree (opened_at) WHERE (state = 'OPEN'::text);
 
+-- INDEX ix_llm_usage_event_opened
+
+CREATE INDEX ix_llm_usage_event_opened ON public.llm_usage_event USING brin (opened_at);
+
 -- INDEX ix_llm_usage_event_turn
 
 CREATE INDEX ix_llm_usage_event_turn ON public.llm_usage_event USING btree (turn_id);
@@ -1065,6 +1125,10 @@ CREATE INDEX ix_mentor_entry_turn ON public.mentor_entry USING btree (turn_id);
 
 CREATE INDEX ix_mentor_path_conversation ON public.mentor_path USING btree (conversation_id, question_seq);
 
+-- INDEX ix_mentor_turn_failed
+
+CREATE INDEX ix_mentor_turn_failed ON public.mentor_turn USING btree (ended_at) WHERE (status = 'FAILED'::text);
+
 -- INDEX ix_mentor_turn_queued
 
 CREATE INDEX ix_mentor_turn_queued ON public.mentor_turn USING btree (conversation_id, question_seq) WHERE (status = 'QUEUED'::text);
@@ -1072,6 +1136,10 @@ CREATE INDEX ix_mentor_turn_queued ON public.mentor_turn USING btree (conversati
 -- INDEX ix_mentor_turn_served
 
 CREATE INDEX ix_mentor_turn_served ON public.mentor_turn USING btree (workspace_id, started_at) WHERE (started_at IS NOT NULL);
+
+-- INDEX ix_operator_action_target
+
+CREATE INDEX ix_operator_action_target ON public.operator_action USING btree (target);
 
 -- INDEX ix_outbox_action_open
 
@@ -1084,6 +1152,10 @@ CREATE INDEX ix_outbox_action_pace ON public.outbox_action USING btree (team_id,
 -- INDEX ix_outbox_step_action
 
 CREATE INDEX ix_outbox_step_action ON public.outbox_step USING btree (action_id, at);
+
+-- INDEX ix_sandbox_conversation
+
+CREATE INDEX ix_sandbox_conversation ON public.sandbox USING btree (conversation_id, created_at);
 
 -- INDEX ix_sandbox_host
 
@@ -1201,6 +1273,11 @@ ALTER TABLE ONLY public.agent_run
 
 ALTER TABLE ONLY public.agent_run
     ADD CONSTRAINT agent_run_turn_fk FOREIGN KEY (turn_id, workspace_id) REFERENCES public.mentor_turn(id, workspace_id);
+
+-- FK CONSTRAINT claim_pause claim_pause_workspace_id_fkey
+
+ALTER TABLE ONLY public.claim_pause
+    ADD CONSTRAINT claim_pause_workspace_id_fkey FOREIGN KEY (workspace_id) REFERENCES public.workspace(id);
 
 -- FK CONSTRAINT llm_binding llm_binding_model_id_fkey
 

@@ -75,7 +75,8 @@ async function serve(config: Config, log: Log): Promise<number> {
   process.stdout.write(`\n  Heph is ready: ${home}\n\n`);
   if (config.provider === null)
     process.stdout.write('  The built-in demo model answers. README.md says how to connect a real provider.\n\n');
-  const why = await Promise.race([asked, server.databaseGone.then(() => 'database' as const)]);
+  const operator = server.drainAsked.then(() => 'operator' as const);
+  const why = await Promise.race([asked, operator, server.databaseGone.then(() => 'database' as const)]);
   if (why === 'database') log.error('the embedded PostgreSQL ended', {});
   else process.stdout.write('  Stopping: running turns are handed on …\n');
   await server.stop();

@@ -34,9 +34,11 @@ import {
   drainingPart,
   environmentModelPart,
   type GaugeSources,
+  type InstallationLoad,
   listeningPart,
   migrationsPart,
   notePart,
+  type Recovery,
 } from './ops/index.ts';
 
 /** Folder of the built page. */
@@ -56,6 +58,8 @@ export function ownHost(bindHost: string): string {
 
 export interface ServerState {
   draining: boolean;
+  /** null until this server has looked. */
+  recovery: Recovery | null;
   started: boolean;
 }
 
@@ -166,6 +170,7 @@ export function readinessParts({ config, opened, live, state, isolation }: Readi
     databasePart(db),
     migrationsPart(db, migrationNames()),
     drainingPart(() => state.draining),
+    recoveryPart(() => state.recovery),
     listeningPart(() => live.listening()),
     capacityPart(db, config.capacityTurns),
     environmentModelPart(() => isEnvironmentModel(db, environmentModel(config))),
@@ -182,6 +187,12 @@ export function readinessParts({ config, opened, live, state, isolation }: Readi
   ];
 }
 
+/** What a start found and left adds up; before that is known the server is not ready. */
+function recoveryPart(recovery: () => Recovery | null): ReadinessPart {
+  const starting = { ok: false, why: 'The server starts and has not yet taken back what earlier ones held.' };
+  return { name: 'recovery', required: true, check: () => recovery()?.part().check() ?? starting };
+}
+
 /** Where the gauges of a scrape come from. */
 export function gaugeSources(parts: {
   db: Database;
@@ -189,13 +200,15 @@ export function gaugeSources(parts: {
   sandboxHost: SandboxHost;
   live: Live;
   gateway: Gateway;
+  operators: { load(): Promise<InstallationLoad> };
 }): GaugeSources {
-  const { db, actors, sandboxHost, live, gateway } = parts;
+  const { db, actors, sandboxHost, live, gateway, operators } = parts;
   return {
     actors: () => actors.views(ACTORS_PER_SCRAPE_MAX),
     runners: () => sandboxHost.list(),
     database: () => db.usage(),
     slots: () => countSlots(db),
+    installation: () => operators.load(),
     streams: () => live.hub.streams,
     partials: () => live.partials.size,
     modelCalls: () => gateway.stats(),

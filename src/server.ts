@@ -21,7 +21,8 @@ import { createLive, type Live } from './live/index.ts';
 import { type LocalSandboxes, localHost, prepareLocalSandboxes } from './local-sandboxes.ts';
 import { rotateKeys } from './models/admin.ts';
 import { MemberAdmin } from './models/members.ts';
-import { createMetrics, type Metrics } from './ops/index.ts';
+import { createMetrics, type Metrics, recover } from './ops/index.ts';
+import { buildName, type Operators, openOperators } from './server-operators.ts';
 import {
   environmentModel,
   gatewayMiddleware,
@@ -50,6 +51,8 @@ export interface RunningServer {
   readonly actors: Actors;
   /** Resolves when the embedded PostgreSQL ended by itself; never without one. */
   readonly databaseGone: Promise<string>;
+  /** Resolves when an operator asks this server to drain: then `stop` it. */
+  readonly drainAsked: Promise<void>;
   /** Drains: fails readiness, claims nothing more, hands runs on, answers what was accepted, closes. */
   stop(): Promise<void>;
 }
@@ -92,7 +95,7 @@ async function assemble({ config, log, opened, hooks, sandboxes }: Parts): Promi
   const { db, url } = opened;
   const { registry, repositories } = await openContext({ config, log, db });
   const desk = new ContextDesk({ db, registry, clock: systemClock, log });
-  const metrics = createMetrics();
+  const metrics = createMetrics(buildName());
   const gateway = openGateway({ config, log, opened, onUsage: metrics.modelUsed });
   const door = new RuntimeDoor();
   const watch = new PathWatch({ db, log, clock: systemClock, onBreak: metrics.pathBroken });
@@ -118,16 +121,8 @@ async function assemble({ config, log, opened, hooks, sandboxes }: Parts): Promi
   const address = `http://${ownHost(config.bindHost)}:${agentPort}`;
   const sandboxHost = hooks.sandboxHost?.(address) ?? localHost({ config, log, sandboxes, agent, gateway: address });
   const actors = createActors({
-    ...{
-      db,
-      log,
-      sandboxHost,
-      clock: systemClock,
-      observer: metrics.kernelObserver,
-      turns: metrics,
-      changes: live.changes,
-      partials: live.partials,
-    },
+    ...{ db, log, sandboxHost, clock: systemClock, observer: metrics.kernelObserver, turns: metrics },
+    ...{ changes: live.changes, partials: live.partials },
     buildContext: (runId) => buildContext(db, runId, { assistantName: config.assistantName, registry, watch }),
     ...{ host: opened.host, outbox: slack.outbox },
     texts: failureTexts(config.assistantName),
@@ -135,28 +130,33 @@ async function assemble({ config, log, opened, hooks, sandboxes }: Parts): Promi
     ...{ maxFollowUps: config.maxFollowUps, sandboxesMax: config.sandboxesMax, sandboxIdleMs: config.sandboxIdleMs, sweepMs: SWEEP_MS },
   });
   door.actors = actors;
-  metrics.watch(gaugeSources({ db, actors, sandboxHost, live, gateway }));
+  const state: ServerState = { draining: false, started: false, recovery: null };
+  const operators = await openOperators({ opened, log, actors, state, assistantName: config.assistantName });
+  metrics.watch(gaugeSources({ db, actors, sandboxHost, live, gateway, operators }));
   gateway.start();
   live.changes.onChange((change) => gateway.seal(change.sealedRunIds));
   live.changes.onChange((change) => desk.seal(change.sealedRunIds));
   live.changes.onRemoteChange((change) => actors.changed(change));
-  const state: ServerState = { draining: false, started: false };
-  const { web, ops } = doorsForPeople({ config, log, opened, sandboxes, actors, live, metrics, state, repositories, people, slack });
+  const { web, ops } = doorsForPeople({
+    ...{ config, log, opened, sandboxes, actors, live, metrics, state, repositories, people, slack, operators },
+  });
   const opsPort = await ops.start(config.bindHost, config.opsPort);
   people.sweeper.start();
   slack.start(actors);
   await live.start();
-  const reaped = await actors.reap();
-  if (reaped > 0) log.info('attempts of an earlier boot taken back', { count: reaped });
+  state.recovery = await recover({ db, log, reap: () => actors.reap() });
   actors.start();
   const webPort = await web.start(config.bindHost, config.port);
   state.started = true;
-  const whole = { config, log, opened, actors, live, people, slack, gateway, watch, sandboxHost, listeners: { web, agent, ops }, state };
+  const whole = {
+    ...{ config, log, opened, operators, actors, live, people, slack, gateway, watch, sandboxHost, state },
+    listeners: { web, agent, ops },
+  };
   let stopped: Promise<void> | undefined;
   const databaseGone =
     opened.embedded?.exited.then((how) => (state.draining ? new Promise<string>(() => {}) : how)) ?? new Promise<string>(() => {});
   const ports = { web: webPort, agent: agentPort, ops: opsPort };
-  return { ports, actors, databaseGone, stop: () => (stopped ??= takeApart(whole)) };
+  return { ports, actors, databaseGone, drainAsked: operators.drainAsked, stop: () => (stopped ??= takeApart(whole)) };
 }
 
 interface DoorParts {
@@ -171,13 +171,12 @@ interface DoorParts {
   readonly repositories: GitRepositories | null;
   readonly people: PeopleParts;
   readonly slack: Slack;
+  readonly operators: Operators;
 }
 
 /** The listeners for people and for operators; they open when everything behind them is there. */
-function doorsForPeople({ config, log, opened, sandboxes, actors, live, metrics, state, repositories, people, slack }: DoorParts): {
-  web: HttpListener;
-  ops: HttpListener;
-} {
+function doorsForPeople(parts: DoorParts): { web: HttpListener; ops: HttpListener } {
+  const { config, log, opened, sandboxes, actors, live, metrics, state, repositories, people, slack, operators } = parts;
   const { db } = opened;
   const { isolation } = sandboxes;
   const web = createWebListener({
@@ -200,6 +199,8 @@ function doorsForPeople({ config, log, opened, sandboxes, actors, live, metrics,
     people: people.admin,
     repositories: repositories?.admin ?? null,
     slack: slack.admin(),
+    operators: operators.port,
+    pageFolder: PAGE_FOLDER,
     adminGuard: requireLocalAdmin,
     connectionsMax: CONNECTIONS_MAX,
     log,
@@ -211,6 +212,7 @@ interface Whole {
   readonly config: Config;
   readonly log: Log;
   readonly opened: OpenedDatabase;
+  readonly operators: Operators;
   readonly actors: Actors;
   readonly live: Live;
   readonly gateway: Gateway;
@@ -233,6 +235,7 @@ async function takeApart({
   config,
   log,
   opened,
+  operators,
   actors,
   live,
   gateway,
@@ -245,6 +248,7 @@ async function takeApart({
 }: Whole): Promise<void> {
   state.draining = true;
   actors.stopClaiming();
+  await operators.noteDraining();
   await sandboxHost.drain(config.shutdownGraceMs);
   await gateway.drain(LISTENER_GRACE_MS);
   await live.hub.drain();
@@ -255,5 +259,6 @@ async function takeApart({
   await Promise.all([live.stop(), people.sweeper.stop()]);
   await watch.idle();
   await listeners.ops.stop(LISTENER_GRACE_MS);
+  await operators.db.close();
   await opened.close();
 }

@@ -27,7 +27,7 @@ export class ConversationBehaviour implements Behaviour<ConversationState, Conve
   async load(id: string): Promise<ConversationState> {
     const rows = await this.#read(id);
     this.#deps.active.add(rows.id);
-    return { id: rows.id, rows, parked: new Map() };
+    return { id: rows.id, rows, parked: new Map(), firstWords: null };
   }
 
   async handle(
@@ -161,6 +161,8 @@ export class ConversationBehaviour implements Behaviour<ConversationState, Conve
     }
     const { workspaceId, accountId, id: conversationId } = state.rows;
     const { offset, text, stage, full = false } = partial;
+    const known = state.firstWords?.runId === runId && state.firstWords.epoch === epoch;
+    if (text !== '' && !known) state.firstWords = { runId, epoch, atMs: this.#deps.clock.monotonicMs() };
     const taken = this.#deps.partials.publish({ workspaceId, accountId, conversationId, turnId, epoch, offset, text, stage, full });
     return taken === 'resync' ? { kind: 'taken', resync: true } : { kind: 'taken' };
   }

@@ -165,12 +165,19 @@ export async function endTurn(session: Session, attempt: Attempt, end: TurnEndRe
     if (!done) return null;
     state.rows = evolve(rows, { type: 'ended', version: done.version });
     ended(session, rows, { ...done, runId: attempt.runId });
-    deps.turns.turnEnded({ ...done.timing, outcome: done.status, firstOutputMs: null });
+    deps.turns.turnEnded({ ...done.timing, outcome: done.status, firstOutputMs: firstOutputMs(session, attempt, done.timing.durationMs) });
     const log = { turnId: done.turnId, runId: attempt.runId, epoch: attempt.epoch };
     if (done.status === 'FAILED') deps.log.warn('turn failed', { ...log, reason: end.reason ?? 'ERROR', detail });
     else deps.log.info('turn ended', { ...log, status: done.status, entries: kept.entries.length });
     return { kind: 'ended' };
   });
+}
+
+/** From the question to the first words, milliseconds: the whole time without what has passed since then. null: no words, or told to another server. */
+function firstOutputMs({ deps, state }: Session, { runId, epoch }: Attempt, durationMs: number): number | null {
+  const first = state.firstWords;
+  if (first?.runId !== runId || first.epoch !== epoch) return null;
+  return Math.max(0, durationMs - (deps.clock.monotonicMs() - first.atMs));
 }
 
 async function isBehind(session: Session, rows: ConversationRows): Promise<boolean> {

@@ -129,6 +129,7 @@ describe('the operations listener', () => {
       runners: () => [{ sandboxId: null, state: 'warm', pid: 1, startedAt: 0 }],
       database: () => database.db.usage(),
       slots: () => Promise.reject(new Error('no database')),
+      installation: () => Promise.reject(new Error('no database')),
       streams: () => rig.live.hub.streams,
       partials: () => rig.live.partials.size,
       modelCalls: () => ({ inFlight: 2, closingsWaiting: 0, connectionsPaused: 1, ended: { ok: 5 } }),

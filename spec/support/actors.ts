@@ -11,6 +11,7 @@ import {
   failureTexts,
   type Runtime,
   type SandboxIdentity,
+  type TurnObserver,
 } from '../../actors/index.ts';
 import { HostLock } from '../../db/host-lock.ts';
 import { registerHost } from '../../db/ledger/sandboxes.ts';
@@ -37,6 +38,8 @@ export interface ServerOptions {
   readonly predecessorOf?: string;
   readonly log?: Log;
   readonly assistantName?: string;
+  /** Told what happened to turns. */
+  readonly turns?: TurnObserver;
 }
 
 export interface Server {
@@ -91,6 +94,7 @@ export async function startActors({ pool, url }: { pool: Database; url: string }
     },
     buildContext: (runId) => contextOf(pool, runId),
     host: { id: hostId, predecessorOf: options.predecessorOf ?? null },
+    ...(options.turns ? { turns: options.turns } : {}),
     maxFollowUps: options.maxFollowUps ?? 10,
     sandboxesMax: options.sandboxesMax ?? 50,
     sandboxIdleMs: options.sandboxIdleMs ?? 600_000,

@@ -17,6 +17,8 @@ export interface AdminRequest {
   readonly body?: unknown;
   /** The member of the answer that is a list to print. */
   readonly list?: string;
+  /** The answer as text. */
+  readonly show?: (answer: unknown) => string;
   /** Said when it is done. */
   readonly done?: string;
 }

@@ -1,14 +1,15 @@
 /**
  * Owns: running one admin command: its arguments, its request to the running server, what is printed.
- * Does not own: which commands there are (commands.ts, people-commands.ts, slack-commands.ts).
+ * Does not own: which commands there are (commands.ts, people-commands.ts, slack-commands.ts, ops-commands.ts).
  */
 import { parseArgs } from 'node:util';
 import { type AdminRequest, type Command, COMMANDS as MODEL_COMMANDS, UsageError } from './commands.ts';
+import { OPS_COMMANDS } from './ops-commands.ts';
 import { PEOPLE_COMMANDS } from './people-commands.ts';
 import { SLACK_COMMANDS } from './slack-commands.ts';
 import { table } from './table.ts';
 
-const COMMANDS: readonly Command[] = [...MODEL_COMMANDS, ...PEOPLE_COMMANDS, ...SLACK_COMMANDS];
+const COMMANDS: readonly Command[] = [...MODEL_COMMANDS, ...PEOPLE_COMMANDS, ...SLACK_COMMANDS, ...OPS_COMMANDS];
 
 export interface CliContext {
   /** The operations listener, for example `http://127.0.0.1:9090`. */
@@ -68,7 +69,7 @@ function parse({ options, flags = [] }: Command, args: readonly string[]) {
   }
 }
 
-async function send({ method, path, body, list, done }: AdminRequest, { opsUrl, out, err }: CliContext): Promise<number> {
+async function send({ method, path, body, list, show, done }: AdminRequest, { opsUrl, out, err }: CliContext): Promise<number> {
   const json = body === undefined ? {} : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } };
   let response: Response;
   try {
@@ -83,6 +84,7 @@ async function send({ method, path, body, list, done }: AdminRequest, { opsUrl, 
     return 1;
   }
   if (list !== undefined) out(table(JSON.parse(text)[list]));
+  if (show !== undefined) out(show(JSON.parse(text)));
   if (done !== undefined) out(`${done}\n`);
   return 0;
 }

@@ -64,7 +64,7 @@ export interface ExchangeDeps {
   /** Told once per opened call. */
   readonly onEnd: (outcome: CallOutcome) => void;
   /** Told what a call used, as far as its provider said it. `model`: the provider's name. */
-  readonly onUsage: (model: string, usage: TokenUsage) => void;
+  readonly onUsage: (model: string, usage: TokenUsage, bytes: number) => void;
 }
 
 /** Makes the call and answers the request, whatever happens. */
@@ -137,7 +137,7 @@ async function answer(deps: ExchangeDeps, openedCall: OpenedCall): Promise<void>
     const { outcome, httpStatus, usage, bytes, error } = ending;
     deps.closings.add({ callId: call.callId, outcome, httpStatus, ...usage });
     deps.onEnd(outcome);
-    deps.onUsage(opened.target.providerModel, usage);
+    deps.onUsage(opened.target.providerModel, usage, bytes);
     deps.log.info('model_call', {
       callId: call.callId,
       turnId: opened.turnId,

@@ -27,8 +27,8 @@ export interface GatewayOptions {
   readonly log: Log;
   readonly bounds: ModelBounds;
   readonly callBounds: CallBounds;
-  /** Told what each call used, for metrics. */
-  readonly onUsage?: (model: string, usage: TokenUsage) => void;
+  /** Told what each call used, for metrics. `bytes`: of the answer. */
+  readonly onUsage?: (model: string, usage: TokenUsage, bytes: number) => void;
 }
 
 export interface GatewayStats {

@@ -33,6 +33,8 @@ export const FAULT_STATUS: Readonly<Record<FaultCode, FaultStatus>> = {
   TURN_NOT_FOUND: { status: 404, title: 'No such turn' },
   ENTRY_NOT_FOUND: { status: 404, title: 'No such entry' },
   TURN_ALREADY_ENDED: { status: 409, title: 'The turn has ended' },
+  ACTION_REFUSED: { status: 409, title: 'The action does not fit what is there' },
+  KEY_REUSED: { status: 409, title: 'The idempotency key was used for something else' },
   TOO_MANY_STREAMS: { status: 429, title: 'Too many event streams', retryAfterS: 15 },
   PERSON_ERASED: { status: 410, title: 'The account is being erased' },
   MENTOR_LEASE_LOST: { status: 409, title: 'The attempt has lost its run' },

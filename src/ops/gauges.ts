@@ -3,6 +3,7 @@
  */
 import { Counter, Gauge, type Registry } from 'prom-client';
 import type { ActorView, RunnerView } from '../../actors/index.ts';
+import { type InstallationLoad, registerInstallationGauges } from './installation-gauges.ts';
 
 /** Where the numbers come from. Each is called at a scrape; what one that throws would have said is left out, or NaN. */
 export interface GaugeSources {
@@ -10,6 +11,7 @@ export interface GaugeSources {
   readonly runners: () => readonly RunnerView[];
   readonly database: () => { readonly inUse: number; readonly waiting: number };
   readonly slots: () => Promise<{ readonly total: number; readonly held: number; readonly retiring: number }>;
+  readonly installation: () => Promise<InstallationLoad>;
   readonly streams: () => number;
   readonly partials: () => { readonly turns: number; readonly bytes: number };
   /** Absent: nothing is said in Slack. */
@@ -73,6 +75,7 @@ export function registerGauges(registry: Registry, sources: GaugeSources): void 
     collect: (to) => to.set(sources.modelCalls().connectionsPaused),
   });
   registerModelCalls(registry, sources);
+  registerInstallationGauges(registry, sources.installation);
   const { outbox } = sources;
   if (!outbox) return;
   gauge('heph_outbox_pending', 'Actions that are to be said, or are being said.', {

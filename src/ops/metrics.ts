@@ -1,7 +1,7 @@
 /**
  * Owns: the registry of this process and the metrics that other parts write into. Prefix `heph_`, base units, labels from closed sets.
  */
-import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client';
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { KernelObserver } from '../../actors/index.ts';
 import type { Surface, TurnStatus } from '../contract/common.ts';
 import { LONG_SECONDS, SHORT_SECONDS } from './buckets.ts';
@@ -56,19 +56,23 @@ export interface Metrics {
   pathBroken(part: 'path' | 'system'): void;
   /** What became of an attempt to say something in Slack. */
   outboxOutcome(outcome: string): void;
-  /** What a call of this model used, as far as its provider said it: `cache_read` beside `input` is the hit rate of its cache. */
-  modelUsed(model: string, usage: UsageSample): void;
+  /** `lost`: the attempt had lost its run. */
+  leaseRenewed(outcome: 'renewed' | 'lost'): void;
+  /** What a call of this model used, as far as its provider said it: `cache_read` beside `input` is the hit rate of its cache. `bytes`: of its answer. */
+  modelUsed(model: string, usage: UsageSample, bytes?: number): void;
 }
 
 /** Gauges that prom-client names like counters (promtool refuses them). */
 const MISNAMED = ['nodejs_active_handles_total', 'nodejs_active_requests_total', 'nodejs_active_resources_total'];
 const PREFIX = 'heph_';
 
-export function createMetrics(): Metrics {
+/** `build`: which program this is. */
+export function createMetrics(build = 'unknown'): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry, prefix: PREFIX });
   for (const name of MISNAMED) registry.removeSingleMetric(`${PREFIX}${name}`);
   const registers = [registry];
+  new Gauge({ name: 'heph_build_info', help: 'Which program this is; always 1.', labelNames: ['build'], registers }).set({ build }, 1);
   const requests = new Histogram({
     ...{ name: 'heph_http_request_duration_seconds', help: 'Time to answer a request (to the first byte of a stream).', registers },
     ...{ labelNames: ['route', 'method', 'code'], buckets: SHORT_SECONDS },
@@ -83,6 +87,12 @@ export function createMetrics(): Metrics {
   });
   const tokens = new Counter({
     ...{ name: 'heph_model_tokens_total', help: 'Tokens of model calls.', labelNames: ['model', 'kind'], registers },
+  });
+  const bytesOf = new Counter({
+    ...{ name: 'heph_model_answer_bytes_total', help: 'Bytes of answers of models that were passed on.', labelNames: ['model'], registers },
+  });
+  const renewals = new Counter({
+    ...{ name: 'heph_lease_renewals_total', help: 'Renewals of leases.', labelNames: ['outcome'], registers },
   });
   const breaks = new Counter({
     ...{ name: 'heph_path_breaks_total', help: 'Paths that changed without a declared reason.', labelNames: ['part'], registers },
@@ -113,7 +123,9 @@ export function createMetrics(): Metrics {
     sandboxStart: (outcome) => starts.inc({ outcome }),
     outboxOutcome: (outcome) => outcomes.inc({ outcome }),
     pathBroken: (part) => breaks.inc({ part }),
-    modelUsed(model, usage) {
+    leaseRenewed: (outcome) => renewals.inc({ outcome }),
+    modelUsed(model, usage, bytes = 0) {
+      bytesOf.inc({ model }, bytes);
       const { inputTokens: input, outputTokens: output, cacheReadTokens: cache_read, cacheWriteTokens: cache_write } = usage;
       for (const [kind, count] of Object.entries({ input, output, cache_read, cache_write })) tokens.inc({ model, kind }, count ?? 0);
     },

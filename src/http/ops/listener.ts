@@ -5,7 +5,9 @@ import type Koa from 'koa';
 import type { ActorView } from '../../../actors/index.ts';
 import type { Log } from '../../kernel/log.ts';
 import { createApp, type RequestObserver } from '../route.ts';
+import { securityHeaders } from '../security-headers.ts';
 import { createServer, type HttpListener } from '../server.ts';
+import { servePage } from '../web/page.ts';
 import { adminMemberRoutes, type MemberAdminPort } from './admin-members.ts';
 import { adminModelRoutes, type ModelAdminPort } from './admin-models.ts';
 import { adminPeopleRoutes, type PeopleAdminPort } from './admin-people.ts';
@@ -16,6 +18,7 @@ import { getLivez } from './get-livez.ts';
 import { getMetrics, type MetricsSource } from './get-metrics.ts';
 import { getReadyz } from './get-readyz.ts';
 import { getStartupz } from './get-startupz.ts';
+import { type OperatorPort, operatorRoutes } from './operator-routes.ts';
 import type { ReadinessPart } from './readiness.ts';
 
 export interface OpsListenerOptions {
@@ -30,6 +33,9 @@ export interface OpsListenerOptions {
   readonly repositories?: RepositoryAdminPort | null;
   readonly people?: PeopleAdminPort;
   readonly slack?: SlackAdminPort;
+  readonly operators?: OperatorPort;
+  /** Folder of the built page; without it there is no operator page. */
+  readonly pageFolder?: string;
   /** Throws when the caller may not see `/admin`; in local mode `requireLoopback`. */
   readonly adminGuard: (ctx: Koa.Context) => void;
   readonly connectionsMax: number;
@@ -38,22 +44,32 @@ export interface OpsListenerOptions {
 }
 
 const IDLE_TIMEOUT_MS = 30_000;
+/** The operator page; of the folder that it shares with the chat, only its own document and the hashed files. */
+const OPERATORS = { at: '/ops', index: '/ops/index.html' };
+const PAGE_PATHS = /^\/(?:ops$|assets\/|favicon\.svg$)/;
 
 export function createOpsListener(options: OpsListenerOptions): HttpListener {
-  const { parts, started, metrics, actors, models, members, people, repositories, slack, adminGuard, connectionsMax, log, observe } =
-    options;
+  const { parts, started, metrics, actors, models, members, people, repositories, slack, operators, adminGuard } = options;
+  const { connectionsMax, log, observe, pageFolder } = options;
   const routes = [
     getLivez(),
     getReadyz(parts),
     getStartupz(started),
     getMetrics(metrics),
-    getActors(actors, adminGuard),
+    ...getActors(actors, adminGuard),
+    ...(operators ? operatorRoutes(operators, adminGuard) : []),
     ...(models ? adminModelRoutes(models, adminGuard) : []),
     ...(members ? adminMemberRoutes(members, adminGuard) : []),
     ...(repositories === undefined ? [] : adminRepositoryRoutes(repositories, adminGuard)),
     ...(people ? adminPeopleRoutes(people, adminGuard) : []),
     ...(slack ? adminSlackRoutes(slack, adminGuard) : []),
   ];
-  const app = createApp({ log, observe, routes });
+  const page = pageFolder === undefined ? undefined : servePage(pageFolder, OPERATORS);
+  const otherwise: Koa.Middleware = async (ctx, next) => {
+    if (page === undefined || !PAGE_PATHS.test(ctx.path)) return next();
+    adminGuard(ctx);
+    await page(ctx, next);
+  };
+  const app = createApp({ log, observe, routes, before: [securityHeaders], otherwise });
   return createServer({ callback: app.callback(), portVariable: 'HEPH_OPS_PORT', connectionsMax, idleTimeoutMs: IDLE_TIMEOUT_MS });
 }

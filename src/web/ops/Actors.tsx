@@ -1,0 +1,38 @@
+/** The actors in the memory of this server, those with work first; at most a hundred lines. */
+import { DataTable } from './DataTable.tsx';
+import { duration, short } from './format.ts';
+import { useRead } from './use-read.ts';
+import type { ActorLine } from './wire.ts';
+
+const LINES_MAX = 100;
+
+export function Actors() {
+  const data = useRead<{ actors: readonly ActorLine[] }>('actors');
+  if (data === null) return null;
+  const urgent = [...data.actors].sort((a, b) => b.oldestWaitMs - a.oldestWaitMs || b.mailboxDepth - a.mailboxDepth);
+  const { length } = urgent;
+  return (
+    <>
+      <p className="note">
+        {length} in memory{length > LINES_MAX && `; the ${LINES_MAX} that wait longest are shown`}.
+      </p>
+      <DataTable
+        caption="Actors"
+        head={['Actor', 'Kind', 'State', 'Mailbox', 'Oldest wait', 'Commands', 'Last fault']}
+        rows={urgent.slice(0, LINES_MAX).map((actor) => ({
+          key: `${actor.kind} ${actor.id}`,
+          cells: [
+            short(actor.id),
+            actor.kind,
+            actor.state,
+            actor.mailboxDepth,
+            duration(actor.oldestWaitMs),
+            actor.commandsHandled,
+            actor.lastFault ?? '–',
+          ],
+        }))}
+        empty="No actor is in memory."
+      />
+    </>
+  );
+}
