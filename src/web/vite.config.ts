@@ -55,5 +55,5 @@ export default defineConfig({
     chunkSizeWarningLimit: 1_000,
     modulePreload: { polyfill: false },
   },
-  server: { proxy: { '/session': server, '/workspaces': server } },
+  server: { proxy: { '/auth': server, '/session': server, '/workspaces': server } },
 });
