@@ -119,7 +119,7 @@ describe('leases and slots of the ledger', () => {
 
   it('takes back at once what an ended sandbox held', async () => {
     const it = await claimed(database.db);
-    expect(await endSandbox(it.db, it.sandbox.id)).to.deep.equal({ leased: true });
+    expect(await endSandbox(it.db, it.sandbox.id)).to.deep.equal({ leased: true, startFailed: false });
     expect((await takeBackLeases(it.db, 10, TEXTS)).map((turn) => turn.status)).to.deep.equal(['QUEUED']);
   });
 
