@@ -12,6 +12,11 @@ interface ActionsPage {
   readonly nextBefore: string | null;
 }
 
+/** A cell that may take several lines. */
+function Words({ text }: { text: string }) {
+  return <span className="words">{text}</span>;
+}
+
 export function Actions({ address, go, done, hold }: ViewProps) {
   const data = useRead<ActionsPage>(`actions${address['before'] ? `?before=${address['before']}` : ''}`);
   return (
@@ -34,9 +39,9 @@ export function Actions({ address, go, done, hold }: ViewProps) {
               one.action,
               short(one.target),
               one.operator,
-              one.reason,
-              note(one.before),
-              one.state === 'BEGUN' ? 'cut off: repeat it with its key' : note(one.after),
+              <Words key="why" text={one.reason} />,
+              <Words key="before" text={note(one.before)} />,
+              <Words key="after" text={one.state === 'BEGUN' ? 'cut off: repeat it with its key' : note(one.after)} />,
             ],
           }))}
           empty="Nothing was done yet."
