@@ -288,7 +288,7 @@ describe('the outbox', () => {
       if (method !== 'chat.postMessage') return n++ % 11 === 0 ? { status: 503 } : 'ok';
       return n++ % 3 === 0 ? (odd[n % odd.length] as Fate) : 'ok';
     };
-    const times = { ...QUICK, leaseMs: 600, settleMs: 50, readsMax: 50 };
+    const times = { ...QUICK, leaseMs: 2_000, readsMax: 50 };
     const start = () => openOutbox(database.db, { sender: deadly(sender(slack.apiUrl)), times });
     // A server that dies stops in the middle: before its request, after it, or before it notes the answer.
     let died = 0;
