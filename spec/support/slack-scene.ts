@@ -25,7 +25,7 @@ export const VOICE: Voice = {
   linkUrl: (id) => `https://heph.example.com/slack/link?token=${id}`,
 };
 /** Short, so that a spec sees each step; the product's are in actors/outbox. */
-export const QUICK: OutboxTimes = { leaseMs: 1_500, paceMs: 0, settleMs: 300, readEveryMs: 0, readsMax: 5 };
+export const QUICK: OutboxTimes = { leaseMs: 6_000, paceMs: 0, settleMs: 300, readEveryMs: 0, readsMax: 5 };
 
 export async function connect(db: Database, person: Person, teamId: string = TEAM): Promise<string> {
   const id = randomUUID();
