@@ -66,7 +66,7 @@ export interface TurnObserver {
   attemptTakenBack(cause: 'sandbox' | 'deadline' | 'lease'): void;
   /** A call of an attempt that has lost its run. */
   fencingRejected(): void;
-  leaseRenewed?(outcome: 'renewed' | 'lost'): void;
+  leaseRenewed(outcome: 'renewed' | 'lost'): void;
   /** `failed`: the sandbox could not be started, or died before it was given a run. */
   sandboxStart(outcome: 'started' | 'failed'): void;
 }

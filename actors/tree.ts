@@ -85,7 +85,13 @@ const MAINS_MAX = 20_000;
 const SINGLE = { mailboxMax: 100_000, handlerMs: 30_000, mailboxWaitMs: Number.POSITIVE_INFINITY };
 
 /** Nobody counts. */
-const UNOBSERVED: TurnObserver = { turnEnded: () => {}, attemptTakenBack: () => {}, fencingRejected: () => {}, sandboxStart: () => {} };
+const UNOBSERVED: TurnObserver = {
+  turnEnded: () => {},
+  attemptTakenBack: () => {},
+  fencingRejected: () => {},
+  sandboxStart: () => {},
+  leaseRenewed: () => {},
+};
 
 type Conversations = ActorKind<ConversationCommand, ConversationReply, 'conversation'>;
 
@@ -297,7 +303,7 @@ class Tree implements Actors {
     },
     renewLease: async (attempt) => {
       const reply = await this.#askFor<LeaseReply>(attempt, { type: 'RenewLease', attempt });
-      this.#turns.leaseRenewed?.(reply.kind);
+      this.#turns.leaseRenewed(reply.kind);
       return reply;
     },
     publishPartial: (attempt, partial) => this.#askFor(attempt, { type: 'PublishPartial', attempt, partial }),
@@ -362,6 +368,7 @@ function turnsToldTo(turns: TurnObserver, slackEnded: () => void): TurnObserver 
     attemptTakenBack: (cause) => turns.attemptTakenBack(cause),
     fencingRejected: () => turns.fencingRejected(),
     sandboxStart: (outcome) => turns.sandboxStart(outcome),
+    leaseRenewed: (outcome) => turns.leaseRenewed(outcome),
   };
 }
 

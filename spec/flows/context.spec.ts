@@ -125,9 +125,10 @@ describe('what a provider receives', function () {
     });
     const server = await flow.server();
     const person = flow.person(server);
-    for (const [question, at] of [['one', inCall] as const, ['two', beforeWords] as const]) {
+    for (const [question, at, words] of [['one', inCall, 'Let me look.'] as const, ['two', beforeWords, ''] as const]) {
       const { turn } = await person.ask(question);
       await at.arrived;
+      if (words !== '') await person.waitForWords(turn.id, words);
       await person.stop(turn.id);
       at.release();
     }

@@ -144,6 +144,7 @@ describe('a conversation of 200 turns', function () {
     asked.resolve();
     if (halt) {
       await halt.arrived;
+      await person.waitForWords(turn.id, 'Half an answer');
       await person.stop(turn.id);
       halt.release();
     }

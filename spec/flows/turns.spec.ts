@@ -110,6 +110,7 @@ describe('turns with real processes', function () {
     const first = await person.ask('the first');
     await pause.arrived;
     const waiting = [await person.ask('the second'), await person.ask('the third')];
+    await person.waitForWords(first.turn.id, 'half');
     expect(await person.stop(first.turn.id)).to.include({ status: 'STOPPED' });
     await flow.model.seen[0]?.aborted; // the upstream call is closed
     for (const { turn } of waiting) expect(await person.waitForTurn(turn.id)).to.include({ status: 'DONE' });

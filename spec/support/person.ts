@@ -3,10 +3,19 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { Conversation, Entry, EntryPage, QuestionResponse, Turn } from '../../src/contract/web.ts';
+import { SseClient } from './sse-client.ts';
 
 const JSON_TYPE = { 'content-type': 'application/json' };
 const ENDED = new Set(['DONE', 'STOPPED', 'FAILED']);
 const POLL_MS = 25;
+
+/** What a stream has told so far of a running turn's answer. */
+function wordsOf({ received }: SseClient, turnId: string): string {
+  const partials = received.flatMap((one) => (one.event === 'snapshot' ? one.data.partials : one.event === 'partial' ? [one.data] : []));
+  return partials
+    .filter((partial) => partial.turnId === turnId)
+    .reduce((text, partial) => text.slice(0, partial.offset) + partial.text, '');
+}
 
 export interface Answered {
   readonly status: number;
@@ -59,6 +68,16 @@ export class WebClient {
       before = page.nextBefore;
     }
     return entries;
+  }
+
+  /** Until the page shows these words of a running turn. A stop right after the provider sent them may be there before them. */
+  async waitForWords(turnId: string, words: string): Promise<void> {
+    const stream = await SseClient.connect(`${this.base}/workspaces/home/mentor/events`);
+    try {
+      await stream.until(() => wordsOf(stream, turnId).includes(words));
+    } finally {
+      await stream.close();
+    }
   }
 
   /** Reads the turn until it has ended (or `until` holds). A connection that fails is tried again: the server may be restarting. */
