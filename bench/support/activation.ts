@@ -31,7 +31,7 @@ export function conversationActors(
     active: new Set<ConversationId>(),
     renewals: new Renewals(db, systemClock, times.leaseTtlMs),
     changes: { publish: nothing },
-    turns: { turnEnded: nothing, attemptTakenBack: nothing, fencingRejected: nothing, sandboxStart: nothing },
+    turns: { turnEnded: nothing, attemptTakenBack: nothing, fencingRejected: nothing, sandboxStart: nothing, leaseRenewed: nothing },
     partials: { publish: () => 'ok', clear: nothing },
     capacity: { offer: nothing, judge: nothing, slotsChanged: nothing },
     sandboxes: { wanted: nothing, idle: nothing },
