@@ -90,6 +90,13 @@ describe('the path of a conversation', () => {
     expect(inTool[1]?.message.content.map((block) => block.text)).to.deep.equal(['first', `\n\n${STOPPED_MARKER}`]);
   });
 
+  it('has nothing of an answer that was stopped before its first word', () => {
+    const turn = { status: 'STOPPED', turn_id: 't' } as const;
+    for (const content of [[], [text('')], [text(' \n')], [{ type: 'thinking', thinking: 'Hm.' }]]) {
+      expect(render([question('go', turn), assistant(content, turn, 'error')]).map((entry) => entry.message.role)).to.deep.equal(['user']);
+    }
+  });
+
   it('marks the question of a failed turn', () => {
     const [asked] = render([question('go', { status: 'FAILED' })]);
     expect(asked?.message.content[0]?.text).to.match(new RegExp(`go\n\n${FAILED_MARKER.replaceAll(/[[\]]/g, '\\$&')}$`));

@@ -5,6 +5,7 @@
  */
 import type { PathRow } from '../../db/context/read-path.ts';
 import type { PiEntry } from '../contract/agent.ts';
+import { isBlank } from '../kernel/text.ts';
 import { blocksOf, callIdOf, messageOf, type PiMessage, textBlock } from './pi-messages.ts';
 import { messagePrefix } from './times.ts';
 
@@ -54,6 +55,10 @@ function keepCutOffAnswer(entry: PiEntry, message: PiMessage): PiEntry {
   return { ...entry, message: { ...rest, content: [...words, textBlock(mark)], stopReason: 'stop' } };
 }
 
+function isSilent(message: PiMessage): boolean {
+  return blocksOf(message).every((block) => callIdOf(block) === null && isBlank(String(block['text'] ?? '')));
+}
+
 /** The content that a tool result was replaced by; undefined when it was not. */
 export type Notes = ReadonlyMap<string, { readonly editId: string; readonly content: unknown }>;
 
@@ -101,7 +106,8 @@ export function renderRow(row: PathRow, { timeZone, notes, cutOff }: Rendering):
 function renderAnswer(row: PathRow, stored: PiEntry, isCutOff: boolean): PiEntry | null {
   const entry = row.erased ? skeleton(stored, messageOf(stored) as PiMessage) : stored;
   const message = messageOf(entry) as PiMessage;
-  if (isCutOff) return keepCutOffAnswer(entry, message);
+  // A stop before the first word leaves nothing that was cut off.
+  if (isCutOff) return isSilent(message) ? null : keepCutOffAnswer(entry, message);
   // Pi leaves such answers out of its requests, but not the results of their calls.
   if (message.stopReason === 'error' || message.stopReason === 'aborted') return null;
   return blocksOf(message).length === 0 ? null : entry;
