@@ -5,9 +5,11 @@ export const questionText = (nth: number): string => `Bench question ${nth}: doe
 
 const QUESTION = /Bench question (\d+):/g;
 
-/** The number of the last question in a text; 0 when there is none. */
+/** The number of the last question in a prompt or a request; 0 when there is none. A situation at the end quotes older ones. */
 export function lastQuestionIn(text: string): number {
-  return Number([...text.matchAll(QUESTION)].at(-1)?.[1] ?? 0);
+  const situationAt = text.lastIndexOf('<situation>'); // instructions before it name it, too
+  const said = situationAt < 0 ? text : text.slice(0, situationAt);
+  return Number([...said.matchAll(QUESTION)].at(-1)?.[1] ?? 0);
 }
 
 /** The answer in the pieces in which it is streamed. */
