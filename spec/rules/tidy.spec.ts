@@ -331,7 +331,7 @@ describe('npm test', () => {
     return { code: done.status, lines: done.stdout.trimEnd().split('\n') };
   };
 
-  it('ends with one line that counts every folder, and names each skip with its reason', () => {
+  it('ends with one line that counts every folder, and names each failure and each skip with its reason', () => {
     const { code, lines } = run({
       'spec/rules/a.spec.ts': "it('works', () => {});\nit('breaks', () => { throw new Error('no'); });\n",
       'spec/flows/b.spec.ts': `${skip}describe('redis', () => {
@@ -342,6 +342,9 @@ describe('npm test', () => {
     expect(lines.at(-1)).to.equal('1 passed, 1 failed, 1 skipped');
     expect(lines.at(-2)).to.equal('SKIPPED: redis a: one: no server: none on PATH');
     expect(lines.filter((line) => /^\d+ passed, /.test(line))).to.have.length(1);
+    const failure = lines.indexOf('FAILED: spec/rules/a.spec.ts: breaks');
+    expect(failure, 'said again at the end').to.be.greaterThan(lines.findIndex((line) => line.includes('spec/flows')));
+    expect(lines[failure + 1]).to.equal('    no');
     expect(code).to.equal(1);
   });
 
