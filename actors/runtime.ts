@@ -3,7 +3,7 @@
  * Expected losses are replies (`kind`), not exceptions; exceptions are RuntimeFaults (BUSY, DRAINING, DATABASE_UNAVAILABLE, INTERNAL).
  */
 
-import type { SlackOrigin } from '../db/ledger/submit.ts';
+import type { SlackOrigin, WrittenQuestion } from '../db/ledger/submit.ts';
 import type {
   AgentRun,
   ContextResponse,
@@ -49,7 +49,8 @@ export interface QuestionInput extends Member {
 }
 
 export type SubmitReply =
-  | { readonly kind: 'accepted'; readonly turnId: TurnId; readonly entryId: EntryId }
+  /** `written`: its rows, unless they were there before. */
+  | { readonly kind: 'accepted'; readonly turnId: TurnId; readonly entryId: EntryId; readonly written: WrittenQuestion | null }
   | { readonly kind: 'full' }
   | { readonly kind: 'request-id-reused' }
   | { readonly kind: 'no-conversation' }

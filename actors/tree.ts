@@ -177,6 +177,7 @@ class Tree implements Actors {
       ...{ db, log, host: sandboxHost, hostId: host.id, sandboxesMax, idleMs: sandboxIdleMs },
       isPulling: (sandboxId) => [...this.#parked].some((pull) => pull.open && pull.sandbox.sandboxId === sandboxId),
       lookSoon: () => this.#sandboxes.tell({ type: 'Look' }),
+      startEnded: (how) => this.#sandboxes.tell(how),
       reapNow: () => this.#reaper.tell({ type: 'Sweep' }),
       notStarted: texts.notStarted,
       gaveUp: (turn) => this.#refused(turn),

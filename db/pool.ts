@@ -5,12 +5,21 @@
  * idle connections are kept; a thrown query destroys its connection, so expected outcomes are rows and never exceptions;
  * a caller that queues inside of slonik can be forgotten for ever when a new connection dies at once (and the process with it, by an
  * unhandled rejection), so the gate lets in fewer than it has connections, and keeps none in reserve; a connection whose peer vanished
- * hangs for as long as TCP lets it, so the gate stops waiting for an answer, and the pool is replaced.
+ * hangs for as long as TCP lets it, so the gate stops waiting for an answer, and the pool is replaced; connections are handed out in turn, so
+ * they are kept taken (kept-connections.ts).
  * Does not own: LISTEN (db/listener.ts), the embedded server (db/embedded).
  */
-import { createPool, createTypeParserPreset, type DatabasePool, type Interceptor, type QuerySqlToken, SchemaValidationError } from 'slonik';
+import {
+  createPool,
+  createTypeParserPreset,
+  type DatabasePoolConnection,
+  type Interceptor,
+  type QuerySqlToken,
+  SchemaValidationError,
+} from 'slonik';
 import type { z } from 'zod';
 import { busyFault, databaseFault, unavailableFault } from './faults.ts';
+import { KeptConnections } from './kept-connections.ts';
 
 export { sql } from 'slonik';
 
@@ -86,14 +95,14 @@ const typeParsers = [
 /** slonik's pool of the moment. */
 class Pools {
   readonly #options: DatabaseOptions;
-  #current: Promise<DatabasePool> | undefined;
+  #current: Promise<KeptConnections> | undefined;
 
   constructor(options: DatabaseOptions) {
     this.#options = options;
   }
 
   /** Rejects with DATABASE_UNAVAILABLE when a new one is needed and the database does not answer; the next call tries again. */
-  get(): Promise<DatabasePool> {
+  get(): Promise<KeptConnections> {
     this.#current ??= connect(this.#options).catch((error: unknown) => {
       this.#current = undefined;
       throw error;
@@ -102,7 +111,7 @@ class Pools {
   }
 
   /** Gives a pool up that does not answer; its other callers hear that the database is away. */
-  giveUp(pool: DatabasePool): void {
+  giveUp(pool: KeptConnections): void {
     void this.#current?.then((current) => {
       if (current !== pool) return;
       this.#current = undefined;
@@ -133,11 +142,11 @@ class Gate {
   }
 
   /** `statements`: how many the work sends one after the other. */
-  async run<T>(work: (pool: DatabasePool) => Promise<T>, statements = 1): Promise<T> {
+  async run<T>(work: (connection: DatabasePoolConnection) => Promise<T>, statements = 1): Promise<T> {
     await this.#enter();
     try {
       const pool = await this.#pools.get();
-      return await this.#answered(pool, work(pool), statements);
+      return await this.#answered(pool, pool.use(work), statements);
     } catch (error) {
       throw databaseFault(error);
     } finally {
@@ -152,7 +161,7 @@ class Gate {
   }
 
   /** PostgreSQL ends a statement at its own limit: later than that there is no answer any more. Its outcome is unknown. */
-  #answered<T>(pool: DatabasePool, work: Promise<T>, statements: number): Promise<T> {
+  #answered<T>(pool: KeptConnections, work: Promise<T>, statements: number): Promise<T> {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(
         () => {
@@ -190,10 +199,11 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   await pools.get();
   const gate = new Gate(options, pools);
   return {
-    any: (query) => gate.run((pool) => pool.any(query)),
-    one: (query) => gate.run((pool) => pool.one(query)),
-    maybeOne: (query) => gate.run((pool) => pool.maybeOne(query)),
-    transaction: (work) => gate.run((pool) => pool.transaction((tx) => work(tx as unknown as Executor)), TRANSACTION_STATEMENTS),
+    any: (query) => gate.run((connection) => connection.any(query)),
+    one: (query) => gate.run((connection) => connection.one(query)),
+    maybeOne: (query) => gate.run((connection) => connection.maybeOne(query)),
+    transaction: (work) =>
+      gate.run((connection) => connection.transaction((tx) => work(tx as unknown as Executor)), TRANSACTION_STATEMENTS),
     usage: () => gate.usage(),
     close: () => pools.close(),
   };
@@ -203,7 +213,7 @@ function connectMs({ acquireTimeoutMs }: DatabaseOptions): number {
   return Math.min(CONNECT_MAX_MS, acquireTimeoutMs);
 }
 
-async function connect(options: DatabaseOptions): Promise<DatabasePool> {
+async function connect(options: DatabaseOptions): Promise<KeptConnections> {
   const url = new URL(options.url);
   url.searchParams.set('application_name', options.applicationName);
   // Prepared statements keep one plan: planning our long statements anew costs more than running them.
@@ -222,7 +232,7 @@ async function connect(options: DatabaseOptions): Promise<DatabasePool> {
       interceptors: [validateRows],
       typeParsers,
     });
-    return pool;
+    return new KeptConnections(pool);
   } catch (error) {
     throw databaseFault(error);
   }

@@ -75,14 +75,15 @@ export function submitQuestion(session: Session, input: QuestionInput): Promise<
       case 'disconnected':
         return { kind: result.kind };
       case 'repeat':
-        return result.sameText ? { kind: 'accepted', turnId: result.turnId, entryId: result.entryId } : { kind: 'request-id-reused' };
+        if (!result.sameText) return { kind: 'request-id-reused' };
+        return { kind: 'accepted', turnId: result.turnId, entryId: result.entryId, written: null };
       case 'written': {
         const claimedBy = result.claimed ? sandboxId : null;
-        const { version } = result;
+        const { version, entry, turn } = result;
         state.rows = evolve(rows, { type: 'submitted', version, turnId: ids.turnId, requestId, runId: ids.runId, claimedBy });
         publish(session, rows, { version, turnIds: [ids.turnId], entryIds: [ids.entryId], slots: result.claimed !== null });
         if (pull && result.claimed) await deliver(session, pull, { runId: ids.runId, ...result.claimed });
-        return { kind: 'accepted', turnId: ids.turnId, entryId: ids.entryId };
+        return { kind: 'accepted', turnId: ids.turnId, entryId: ids.entryId, written: { entry, turn } };
       }
     }
   });

@@ -1,6 +1,7 @@
 /**
  * Owns: the SandboxesActor, one per server: a conversation whose turn is next in claim order gets a sandbox on some server; idle ones end.
  * Sandboxes are given in claim order and bounded, so a flood of questions cannot start a runner for each.
+ * A start is begun and not waited for, so that a slow one holds up nobody: how it went comes as a message.
  * A start that failed is tried again after a pause, here or at another server; when all have failed often enough the turn ends FAILED, so that
  * the person is told (db/ledger/give-up.ts). A sandbox that dies before it was given a run is a start that failed.
  * Each sweep compares the rows with the runners: a row without a runner ends (an insert or an end whose outcome was unknown), and so does a
@@ -26,6 +27,7 @@ export type SandboxesCommand =
   | { readonly type: 'Idle' }
   | { readonly type: 'Look' }
   | { readonly type: 'RunnerExited'; readonly sandboxId: SandboxId; readonly how: 'asked' | 'crashed' }
+  | { readonly type: 'StartEnded'; readonly own: OwnSandbox; readonly round: number; readonly outcome: 'started' | 'busy' | 'failed' }
   | { readonly type: 'Sweep' };
 
 export interface OwnSandbox {
@@ -42,7 +44,11 @@ export interface SandboxesState {
   short: boolean;
   /** Starts fail: the next try is not before this time. */
   nextStartAt: number;
+  /** Rounds of starts, one after the other, in which some failed. */
   failedStarts: number;
+  /** Starts that were begun together are one round. */
+  round: number;
+  lastFailedRound: number;
 }
 
 export interface SandboxesDeps {
@@ -58,6 +64,8 @@ export interface SandboxesDeps {
   isPulling(sandboxId: SandboxId): boolean;
   /** Sends `Look` to this actor; false when it was refused. */
   lookSoon(): boolean;
+  /** Sends this actor how a start went. */
+  startEnded(how: Extract<SandboxesCommand, { type: 'StartEnded' }>): void;
   /** What a sandbox held is taken back now. */
   reapNow(): void;
   /** What a person reads whose sandbox cannot be started. */
@@ -71,9 +79,6 @@ export interface SandboxesDeps {
 /** Pause after starts that failed, doubled with each round of failures. */
 const [START_PAUSE_MIN_MS, START_PAUSE_MAX_MS] = TRANSIENT.sandboxStart.growsMs;
 
-/** How a start went; `failed` names the conversation that has none. */
-type Started = { readonly kind: 'started' | 'busy' } | { readonly kind: 'failed'; readonly conversationId: ConversationId };
-
 export class SandboxesBehaviour implements Behaviour<SandboxesState, SandboxesCommand, undefined> {
   readonly #deps: SandboxesDeps;
   /** Survives a crash of one command: the runners do, too. */
@@ -84,7 +89,7 @@ export class SandboxesBehaviour implements Behaviour<SandboxesState, SandboxesCo
   }
 
   async load(): Promise<SandboxesState> {
-    return { own: this.#own, lookIsQueued: false, short: false, nextStartAt: 0, failedStarts: 0 };
+    return { own: this.#own, lookIsQueued: false, short: false, nextStartAt: 0, failedStarts: 0, round: 0, lastFailedRound: 0 };
   }
 
   async handle(
@@ -110,6 +115,9 @@ export class SandboxesBehaviour implements Behaviour<SandboxesState, SandboxesCo
       case 'RunnerExited':
         await this.#exited(state, command, context.now);
         break;
+      case 'StartEnded':
+        await this.#startEnded(state, command, context.now);
+        break;
       case 'Sweep':
         await this.#compare(state);
         await this.#endIdle(state, context.now);
@@ -127,37 +135,44 @@ export class SandboxesBehaviour implements Behaviour<SandboxesState, SandboxesCo
     const demand = await sandboxDemand(this.#deps.db, this.#deps.sandboxesMax);
     const wanted = new Set(demand.map((one) => one.conversationId));
     state.short = false;
-    const starts: Promise<Started>[] = [];
+    state.round += 1;
     for (const one of demand) {
       const own = state.own.get(one.conversationId);
       if (own && this.#deps.isPulling(own.id)) own.lastBusyAt = now; // it waits for a slot; one that does not pull is of no use
       if (one.hasSandbox) continue;
       state.short = now < state.nextStartAt || (state.own.size >= this.#deps.sandboxesMax && !(await this.#makeRoom(state, wanted)));
       if (state.short) break;
-      const start = await this.#admit(state, one, now);
-      if (start) starts.push(start());
+      const admitted = await this.#admit(state, one, now);
+      if (admitted) void this.#start(admitted.own, admitted.credential, state.round);
     }
-    if (starts.length > 0) await this.#learnStarts(state, await Promise.all(starts), now);
   }
 
-  async #learnStarts(state: SandboxesState, started: readonly Started[], now: number): Promise<void> {
-    if (started.some((one) => one.kind === 'started')) state.failedStarts = 0;
-    if (!started.every((one) => one.kind === 'started')) state.short = true;
-    await this.#failed(
-      state,
-      started.flatMap((one) => (one.kind === 'failed' ? [one.conversationId] : [])),
-      now,
-    );
+  /** A sandbox that is not in the book any more has been seen to exit, or its row was ended: it was judged by that, and needs no runner. */
+  async #startEnded(
+    state: SandboxesState,
+    { own, round, outcome }: Extract<SandboxesCommand, { type: 'StartEnded' }>,
+    now: number,
+  ): Promise<void> {
+    const isOurs = state.own.get(own.conversationId) === own;
+    if (outcome === 'started') state.failedStarts = 0;
+    if (outcome === 'started' && !isOurs) this.#endRunner(state, own);
+    if (outcome === 'started' || !isOurs) return;
+    this.#forget(state, own);
+    state.short = true;
+    await endSandbox(this.#deps.db, own.id, outcome === 'failed');
+    if (outcome === 'failed') await this.#failed(state, own.conversationId, { round, now });
   }
 
-  /** Pauses before the next start, and ends what no server can start. */
-  async #failed(state: SandboxesState, conversationIds: readonly ConversationId[], now: number): Promise<void> {
-    if (conversationIds.length === 0) return;
-    state.nextStartAt = now + Math.min(START_PAUSE_MAX_MS, START_PAUSE_MIN_MS * 2 ** state.failedStarts);
-    state.failedStarts += 1;
+  /** Pauses before the next start, and ends what no server can start. `round`: none of a runner that died after its start. */
+  async #failed(state: SandboxesState, conversationId: ConversationId, { round, now }: { round?: number; now: number }): Promise<void> {
+    if (round === undefined || round !== state.lastFailedRound) {
+      state.nextStartAt = now + Math.min(START_PAUSE_MAX_MS, START_PAUSE_MIN_MS * 2 ** state.failedStarts);
+      state.failedStarts += 1;
+    }
+    if (round !== undefined) state.lastFailedRound = round;
     const { db, log, notStarted, gaveUp, startTried } = this.#deps;
-    for (const _ of conversationIds) startTried('failed');
-    for (const turn of await giveUpTurns(db, conversationIds, notStarted)) {
+    startTried('failed');
+    for (const turn of await giveUpTurns(db, [conversationId], notStarted)) {
       log.error('turn given up: its sandbox cannot be started', { turnId: turn.turnId, conversationId: turn.conversationId });
       gaveUp(turn);
     }
@@ -177,12 +192,12 @@ export class SandboxesBehaviour implements Behaviour<SandboxesState, SandboxesCo
     return new Set(idle.flatMap((runner) => (runner.sandboxId ? [runner.sandboxId] : [])));
   }
 
-  /** Writes the sandbox's row; what starts its runner, or null when the conversation has a sandbox by now. */
+  /** Writes the sandbox's row; null when the conversation has a sandbox by now. */
   async #admit(
     state: SandboxesState,
     { conversationId, workspaceId }: SandboxDemand,
     now: number,
-  ): Promise<(() => Promise<Started>) | null> {
+  ): Promise<{ readonly own: OwnSandbox; readonly credential: string } | null> {
     const { db, hostId } = this.#deps;
     const id = uuidv7<'sandbox'>();
     const credential = newSecret();
@@ -192,24 +207,22 @@ export class SandboxesBehaviour implements Behaviour<SandboxesState, SandboxesCo
     if (older) this.#endRunner(state, older);
     const own = { id, conversationId, lastBusyAt: now };
     state.own.set(conversationId, own);
-    return () => this.#start(state, own, credential);
+    return { own, credential };
   }
 
-  async #start(state: SandboxesState, own: OwnSandbox, credential: string): Promise<Started> {
-    const { db, host, log, startTried } = this.#deps;
+  /** Never rejects. Its result is a message: the actor goes on meanwhile. */
+  async #start(own: OwnSandbox, credential: string, round: number): Promise<void> {
+    const { host, log, startTried, startEnded } = this.#deps;
     const { id: sandboxId, conversationId } = own;
     try {
       await host.start({ sandboxId, conversationId, credential });
       log.info('sandbox started', { sandboxId, conversationId });
       startTried('started');
-      return { kind: 'started' };
+      startEnded({ type: 'StartEnded', own, round, outcome: 'started' });
     } catch (error) {
-      this.#forget(state, own);
       const busy = error instanceof RuntimeFault && (error.code === 'BUSY' || error.code === 'DRAINING');
-      await endSandbox(db, sandboxId, !busy);
-      if (busy) return { kind: 'busy' };
-      log.error('sandbox could not start', { sandboxId, conversationId }, error);
-      return { kind: 'failed', conversationId };
+      if (!busy) log.error('sandbox could not start', { sandboxId, conversationId }, error);
+      startEnded({ type: 'StartEnded', own, round, outcome: busy ? 'busy' : 'failed' });
     }
   }
 
@@ -263,7 +276,7 @@ export class SandboxesBehaviour implements Behaviour<SandboxesState, SandboxesCo
     const { leased, startFailed } = await endSandbox(this.#deps.db, sandboxId, how === 'crashed');
     if (how === 'crashed') this.#deps.log.warn('sandbox died', { sandboxId, leased, startFailed });
     this.#deps.reapNow(); // also when it seemed to hold nothing: a claim may have been on its way
-    if (own && startFailed) await this.#failed(state, [own.conversationId], now);
+    if (own && startFailed) await this.#failed(state, own.conversationId, { now });
     this.#lookSoon(state);
   }
 }

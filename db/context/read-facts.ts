@@ -3,7 +3,7 @@
  * Does not own: the entries (read-path.ts), how facts are told to a model (src/context).
  */
 import { z } from 'zod';
-import type { ConversationId, EntryId, RunId, TurnId } from '../../src/kernel/ids.ts';
+import type { AccountId, ConversationId, EntryId, RunId, TurnId, WorkspaceId } from '../../src/kernel/ids.ts';
 import { type Admission, admissionRow } from '../models/admission.ts';
 import { type Executor, sql } from '../pool.ts';
 
@@ -45,7 +45,10 @@ export interface Surroundings {
 export interface ContextFacts extends TurnFacts, Surroundings {
   /** For the path's print (rule R13). */
   readonly questionSeq: number;
-  readonly workspaceId: string;
+  readonly workspaceId: WorkspaceId;
+  readonly accountId: AccountId;
+  /** The account is an active, visible member of the workspace. rule: R16 */
+  readonly isMember: boolean;
 }
 
 /** Bounds of what the situation lists. */
@@ -70,6 +73,8 @@ const factsRow = z.object({
   workspace_name: z.string(),
   workspace_slug: z.string(),
   admission: admissionRow.nullable(),
+  account_id: z.string(),
+  is_member: z.boolean(),
   slack_user_id: z.string().nullable(),
   parent: mentionRow.nullable(),
   since_count: z.number(),
@@ -85,7 +90,8 @@ const shown = sql.fragment`(e.kind in ('QUESTION', 'DIGEST') or (e.kind = 'ANSWE
 export async function readTurnFacts(db: Executor, runId: RunId): Promise<ContextFacts | null> {
   const row = await db.maybeOne(sql.prepared('context_turn_facts', factsRow)`
     select t.conversation_id, t.workspace_id, t.id as turn_id, t.question_entry_id, t.question_seq, t.surface, t.page,
-      clock_timestamp() as now, a.display_name, a.time_zone, w.name as workspace_name, w.slug as workspace_slug, t.admission,
+      clock_timestamp() as now, a.display_name, a.time_zone, w.name as workspace_name, w.slug as workspace_slug, t.admission, t.account_id,
+      exists (select from workspace_member p where p.workspace_id = t.workspace_id and p.account_id = t.account_id and p.active and p.visible) as is_member,
       (select e.created_at from mentor_entry e where e.conversation_id = t.conversation_id and e.seq < t.question_seq
         order by e.seq desc limit 1) as previous_at,
       coalesce(m.slack_user_id, c.slack_user_id) as slack_user_id,
@@ -108,7 +114,9 @@ export async function readTurnFacts(db: Executor, runId: RunId): Promise<Context
 function toFacts(row: z.infer<typeof factsRow>): ContextFacts {
   return {
     conversationId: row.conversation_id as ConversationId,
-    workspaceId: row.workspace_id,
+    workspaceId: row.workspace_id as WorkspaceId,
+    accountId: row.account_id as AccountId,
+    isMember: row.is_member,
     turnId: row.turn_id as TurnId,
     questionEntryId: row.question_entry_id as EntryId,
     questionSeq: row.question_seq,

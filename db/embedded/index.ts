@@ -13,6 +13,7 @@ import { createDatabase, dropDatabase, ensureDatabase } from './databases.ts';
 import { DataDirInUse, onDisk, PostgresStartFailed } from './errors.ts';
 import { acquireLock, type ServerLock } from './lock.ts';
 import { stopOrphan } from './orphan.ts';
+import { socketDirOf, throughSocket } from './socket.ts';
 import { type Launch, launchPostgres, type Running } from './supervise.ts';
 import { lentUser } from './user.ts';
 
@@ -30,8 +31,10 @@ export interface EmbeddedOptions {
 }
 
 export interface EmbeddedPostgres {
-  /** `postgres://…` of database heph, with its password. Never log it. */
+  /** `postgres://…` of database heph, with its password, through its socket where there is one. Never log it. */
   readonly url: string;
+  /** The same by its port. */
+  readonly tcpUrl: string;
   readonly port: number;
   readonly pid: number;
   /** Resolves with how PostgreSQL ended, whoever ended it; never rejects. */
@@ -45,6 +48,8 @@ const RETRIES_MAX = 20;
 const RETRY_PAUSE_MS = 250;
 /** Somebody took the free port before PostgreSQL did. */
 const PORT_TAKEN = /could not bind/;
+/** Some file systems (of a container's host, say) hold no sockets. */
+const NO_SOCKETS = /could not create any Unix-domain sockets/;
 /** The processes of a PostgreSQL that was killed outright need a moment to notice. */
 const MEMORY_IN_USE = /pre-existing shared memory block/;
 
@@ -59,16 +64,25 @@ async function freePort(): Promise<number> {
 
 type Attempt = Omit<Launch, 'port'> & { readonly port: number | undefined };
 
-async function launchWithRetries(attempt: Attempt): Promise<{ running: Running; port: number }> {
+interface Launched {
+  readonly running: Running;
+  readonly port: number;
+  readonly socketDir: string | null;
+}
+
+async function launchWithRetries(attempt: Attempt): Promise<Launched> {
+  let { socketDir } = attempt;
   for (let retry = 0; ; retry++) {
     const port = attempt.port ?? (await freePort());
     try {
-      return { running: await launchPostgres({ ...attempt, port }), port };
+      return { running: await launchPostgres({ ...attempt, port, socketDir }), port, socketDir };
     } catch (error) {
       const said = error instanceof PostgresStartFailed ? error.message : '';
+      const withoutSocket = socketDir !== null && NO_SOCKETS.test(said);
       const passes = MEMORY_IN_USE.test(said) || (attempt.port === undefined && PORT_TAKEN.test(said));
-      if (!passes || retry >= RETRIES_MAX) throw error;
-      await sleep(RETRY_PAUSE_MS);
+      if (withoutSocket) socketDir = null;
+      else if (!passes || retry >= RETRIES_MAX) throw error;
+      if (!withoutSocket) await sleep(RETRY_PAUSE_MS);
     }
   }
 }
@@ -80,6 +94,7 @@ async function launchWithRetries(attempt: Attempt): Promise<{ running: Running; 
  */
 export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<EmbeddedPostgres> {
   const { log } = options;
+  const wishes = { port: options.port, extraSettings: options.extraSettings ?? {} };
   const startedMs = performance.now();
   const layout = await onDisk(options.dataDir, () => openDataDir(options.dataDir));
   const lock = await onDisk(layout.dataDir, () => acquireLock(layout.dataDir));
@@ -90,15 +105,18 @@ export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<E
       const binaries = await prepareBinaries(locatePackage(), user);
       await stopOrphan(layout.clusterDir, log);
       const cluster = await prepareCluster(layout, { binaries, user });
-      return { ...cluster, attempt: { layout, binaries, user, log, port: options.port, extraSettings: options.extraSettings ?? {} } };
+      return { ...cluster, attempt: { layout, binaries, user, log, socketDir: socketDirOf(layout.clusterDir), ...wishes } };
     });
-    const { running, port } = await onDisk(layout.dataDir, () => launchWithRetries(attempt));
+    const { running, port, socketDir } = await onDisk(layout.dataDir, () => launchWithRetries(attempt));
     const exited = running.exited.finally(() => lock.release());
     try {
       // PGSSLMODE of the user's shell must not decide over a loopback connection.
-      const url = `postgres://${SUPERUSER}:${password}@127.0.0.1:${port}/postgres?sslmode=disable`;
-      const handle = { url: await ensureDatabase(url, DATABASE), port, pid: running.pid, exited, stop: stopAfter(running, exited) };
-      log.info('embedded_postgres_started', { pid: handle.pid, port, created, durationMs: Math.round(performance.now() - startedMs) });
+      const adminUrl = `postgres://${SUPERUSER}:${password}@127.0.0.1:${port}/postgres?sslmode=disable`;
+      const tcpUrl = await ensureDatabase(adminUrl, DATABASE);
+      const url = socketDir === null ? tcpUrl : throughSocket(tcpUrl, socketDir);
+      const handle = { url, tcpUrl, port, pid: running.pid, exited, stop: stopAfter(running, exited) };
+      const durationMs = Math.round(performance.now() - startedMs);
+      log.info('embedded_postgres_started', { pid: handle.pid, port, socket: socketDir !== null, created, durationMs });
       return handle;
     } catch (error) {
       await running.stop();

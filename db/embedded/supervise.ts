@@ -12,6 +12,7 @@ import type { Binaries } from './binaries.ts';
 import type { Layout } from './data-dir.ts';
 import { PostgresStartFailed } from './errors.ts';
 import { pidFileOf } from './orphan.ts';
+import { removeSockets } from './socket.ts';
 import { childOptions, type LentUser } from './user.ts';
 
 export interface Launch {
@@ -19,6 +20,8 @@ export interface Launch {
   readonly binaries: Binaries;
   readonly user: LentUser | undefined;
   readonly port: number;
+  /** Where it makes its socket file; null: nowhere. */
+  readonly socketDir: string | null;
   readonly extraSettings: Readonly<Record<string, string>>;
   readonly log: Log;
 }
@@ -44,7 +47,7 @@ const SETPRIV = ['/usr/bin/setpriv', '/bin/setpriv'];
 
 const SETTINGS: Readonly<Record<string, string>> = {
   listen_addresses: '127.0.0.1',
-  unix_socket_directories: '',
+  unix_socket_permissions: '0700',
   fsync: 'on',
   synchronous_commit: 'on',
   max_connections: '100',
@@ -146,8 +149,9 @@ async function shutDown(child: ChildProcess, exited: Promise<string>): Promise<v
 }
 
 /** The process itself, detached from our process group, its output appended to the log. */
-async function spawnPostgres({ layout, binaries, user, port, extraSettings }: Launch, logFd: number): Promise<ChildProcess> {
-  const settings = { ...SETTINGS, port: String(port), ...extraSettings };
+async function spawnPostgres({ layout, binaries, user, port, socketDir, extraSettings }: Launch, logFd: number): Promise<ChildProcess> {
+  const sockets = socketDir === null ? '' : `"${socketDir}"`;
+  const settings = { ...SETTINGS, port: String(port), unix_socket_directories: sockets, ...extraSettings };
   const args = ['-D', layout.clusterDir, ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])];
   const prefix = await deathSignalPrefix(user);
   const stdio: StdioOptions = ['ignore', logFd, logFd];
@@ -162,7 +166,8 @@ async function spawnPostgres({ layout, binaries, user, port, extraSettings }: La
  * @throws PostgresStartFailed with the last lines of its log.
  */
 export async function launchPostgres(launch: Launch): Promise<Running> {
-  const { logFile } = launch.layout;
+  const { logFile, clusterDir } = launch.layout;
+  removeSockets(clusterDir);
   const logFd = openLog(logFile);
   const logStart = fstatSync(logFd).size;
   const child = await spawnPostgres(launch, logFd).finally(() => closeSync(logFd));

@@ -10,6 +10,7 @@
 import { z } from 'zod';
 import type { LlmApi } from '../../src/contract/agent.ts';
 import type { CallId, ConversationId, HostId, RunId, SandboxId, TurnId, WorkspaceId } from '../../src/kernel/ids.ts';
+import { sandboxLives } from '../ledger/fence.ts';
 import { type Admission, admissionRow } from '../models/admission.ts';
 import { type Executor, sql } from '../pool.ts';
 
@@ -67,6 +68,7 @@ export async function openCall(db: Executor, p: OpenCallParams): Promise<OpenCal
       from mentor_turn t join agent_run r on r.turn_id = t.id
       where r.id = ${p.runId}::uuid and r.epoch = ${p.epoch}::int and r.sandbox_id = ${p.sandboxId}::uuid
         and r.workspace_id = ${p.workspaceId}::uuid and r.conversation_id = ${p.conversationId}::uuid and r.state = 'LEASED'
+        and ${sandboxLives}
       for no key update of t for share of r
     ), judged as materialized (
       select c.*, k.id as connection_id, k.updated_at::text as stamp,

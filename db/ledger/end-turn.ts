@@ -9,7 +9,7 @@
 import { z } from 'zod';
 import type { ConversationId, EntryId, TurnId } from '../../src/kernel/ids.ts';
 import { type Executor, sql } from '../pool.ts';
-import type { AttemptKey } from './fence.ts';
+import { type AttemptKey, sandboxLives } from './fence.ts';
 
 export interface NewEntry {
   readonly id: EntryId;
@@ -119,6 +119,7 @@ export async function endTurn(db: Executor, p: EndParams): Promise<EndResult> {
       from agent_run r join mentor_turn t on t.id = r.turn_id join mentor_entry q on q.id = t.question_entry_id
         join mentor_conversation c on c.id = t.conversation_id
       where r.id = ${p.runId}::uuid and r.epoch = ${p.epoch}::int and r.sandbox_id = ${p.sandboxId}::uuid and r.state = 'LEASED'
+        and ${sandboxLives}
     ), fence as materialized (
       select a.id, a.erasure_requested_at is null as may_write from account a join claim on claim.account_id = a.id for share of a
     ), tree as materialized (

@@ -1,6 +1,6 @@
 /**
  * Owns: the check of an attempt's call, and renewals. rule: R5 (run, epoch and sandbox name the attempt)  rule: R8 (database clock)
- * Leased is a state: an expired lease that nobody took back still passes.
+ * Leased is a state: an expired lease that nobody took back still passes. A sandbox that has ended passes nothing.
  */
 import { z } from 'zod';
 import type { StopReason } from '../../src/contract/common.ts';
@@ -28,6 +28,9 @@ export type AttemptState = LiveAttempt | null;
 /** A renewed attempt with its whole name: a batch may hold two attempts of one run, and only one of them has it. */
 export type RenewedAttempt = LiveAttempt & Omit<AttemptKey, 'runId'>;
 
+/** Of `r`, a run. */
+export const sandboxLives = sql.fragment`exists (select from sandbox b where b.id = r.sandbox_id and b.state <> 'ENDED')`;
+
 const stateRow = z.object({ lease_ms: z.number(), deadline_ms: z.number(), status: z.string().nullable() });
 
 function toState(row: z.infer<typeof stateRow>): LiveAttempt {
@@ -41,7 +44,8 @@ export async function checkAttempt(db: Executor, key: AttemptKey): Promise<Attem
     select (extract(epoch from r.lease_until - clock_timestamp()) * 1000)::int as lease_ms,
       (extract(epoch from r.deadline_at - clock_timestamp()) * 1000)::int as deadline_ms, t.status
     from agent_run r left join mentor_turn t on t.id = r.turn_id
-    where r.id = ${key.runId} and r.epoch = ${key.epoch} and r.sandbox_id = ${key.sandboxId} and r.state = 'LEASED'`);
+    where r.id = ${key.runId} and r.epoch = ${key.epoch} and r.sandbox_id = ${key.sandboxId} and r.state = 'LEASED'
+      and ${sandboxLives}`);
   return row && toState(row);
 }
 
@@ -55,6 +59,7 @@ export async function noteCall(db: Executor, key: AttemptKey): Promise<AttemptSt
     run as (
       update agent_run r set called_at = coalesce(r.called_at, clock_timestamp()) from quick
       where r.id = ${key.runId} and r.epoch = ${key.epoch} and r.sandbox_id = ${key.sandboxId} and r.state = 'LEASED'
+        and ${sandboxLives}
       returning r.lease_until, r.deadline_at, r.turn_id
     )
     select (extract(epoch from run.lease_until - clock_timestamp()) * 1000)::int as lease_ms,

@@ -11,6 +11,7 @@
  */
 import { z } from 'zod';
 import type { Surface } from '../../src/contract/common.ts';
+import type { Entry, Turn } from '../../src/contract/web.ts';
 import type { AccountId, ConversationId, EntryId, RunId, SandboxId, TurnId, WorkspaceId } from '../../src/kernel/ids.ts';
 import { violates } from '../faults.ts';
 import { type Executor, sql } from '../pool.ts';
@@ -48,8 +49,14 @@ export interface SubmitParams {
   readonly times: LeaseTimes;
 }
 
+/** What was stored, as a client is shown it. `turn` is null when it waits: why it waits is another read. */
+export interface WrittenQuestion {
+  readonly entry: Entry;
+  readonly turn: Turn | null;
+}
+
 export type SubmitResult =
-  | { readonly kind: 'written'; readonly version: number; readonly claimed: ClaimTimes | null }
+  | ({ readonly kind: 'written'; readonly version: number; readonly claimed: ClaimTimes | null } & WrittenQuestion)
   /** The same requestId was written before. `sameText` is false when it named other words. */
   | { readonly kind: 'repeat'; readonly turnId: TurnId; readonly entryId: EntryId; readonly sameText: boolean }
   | { readonly kind: 'full' }
@@ -69,7 +76,12 @@ const submitRow = z.object({
   version: z.number().nullable(),
   lease_ms: z.number().nullable(),
   deadline_ms: z.number().nullable(),
+  seq: z.number().nullable(),
+  entry_at: z.string().nullable(),
+  turn_at: z.string().nullable(),
+  started_at: z.string().nullable(),
 });
+type SubmitRow = z.infer<typeof submitRow>;
 
 export async function submitQuestion(db: Executor, p: SubmitParams): Promise<SubmitResult> {
   const row = await insertQuestion(db, p).catch((error: unknown) => {
@@ -83,11 +95,25 @@ export async function submitQuestion(db: Executor, p: SubmitParams): Promise<Sub
   }
   if (row.version !== null) {
     const claimed = row.lease_ms === null || row.deadline_ms === null ? null : { leaseTtlMs: row.lease_ms, deadlineMs: row.deadline_ms };
-    return { kind: 'written', version: row.version, claimed };
+    return { kind: 'written', version: row.version, claimed, ...toWritten(p, row) };
   }
   if (!row.allowed) return { kind: 'erased' };
   if (!row.connected) return { kind: 'disconnected' };
   return row.queued >= p.maxFollowUps ? { kind: 'full' } : { kind: 'stale' };
+}
+
+function toWritten(p: SubmitParams, { seq, entry_at: entryAt, turn_at: turnAt, started_at: startedAt }: SubmitRow): WrittenQuestion {
+  const { entryId, turnId, conversationId, surface, text, requestId } = p;
+  const entry: Entry = {
+    ...{ id: entryId, conversationId, seq: seq ?? 0, turnId, kind: 'question', surface, text, parts: [{ type: 'text', text }] },
+    ...{ createdAt: entryAt ?? '', erasedAt: null, vote: null },
+  };
+  if (startedAt === null) return { entry, turn: null };
+  const turn: Turn = {
+    ...{ id: turnId, conversationId, questionEntryId: entryId, requestId, status: 'RUNNING', attempt: 1, waitingFor: null, position: null },
+    ...{ stage: null, error: null, createdAt: turnAt ?? '', startedAt, endedAt: null },
+  };
+  return { entry, turn };
 }
 
 /** A main conversation is known by the direct message that it was last asked in. */
@@ -113,7 +139,7 @@ function insertOrigin({ slack, turnId, workspaceId }: SubmitParams) {
     from written w where ${slack !== null}::boolean`;
 }
 
-function insertQuestion(db: Executor, p: SubmitParams): Promise<z.infer<typeof submitRow>> {
+function insertQuestion(db: Executor, p: SubmitParams): Promise<SubmitRow> {
   return db.one(sql.prepared('ledger_submit', submitRow)`
     with fence as materialized (
       select id from account where id = ${p.accountId}::uuid and erasure_requested_at is null for share
@@ -155,6 +181,7 @@ function insertQuestion(db: Executor, p: SubmitParams): Promise<z.infer<typeof s
       insert into mentor_entry (id, workspace_id, conversation_id, turn_id, seq, kind, surface, text, search_text)
       select ${p.entryId}::uuid, ${p.workspaceId}::uuid, w.id, ${p.turnId}::uuid, w.last_seq, 'QUESTION', ${p.surface}::text,
         ${p.text}::text, ${p.text}::text from written w
+      returning seq, created_at
     ), turn as (
       insert into mentor_turn (id, workspace_id, conversation_id, account_id, question_entry_id, question_seq, request_id, surface, page,
         status, attempt, started_at, admission)
@@ -164,6 +191,7 @@ function insertQuestion(db: Executor, p: SubmitParams): Promise<z.infer<typeof s
         case when w.slot_no is null then 0 else 1 end,
         case when w.slot_no is null then null else clock_timestamp() end, w.admission
       from written w
+      returning created_at, started_at
     ), run as (
       insert into agent_run (id, workspace_id, kind, conversation_id, turn_id, state, epoch, sandbox_id, lease_until, deadline_at, bound_at,
         context_erasures)
@@ -181,5 +209,7 @@ function insertQuestion(db: Executor, p: SubmitParams): Promise<z.infer<typeof s
     )
     select exists (select 1 from fence) as allowed, exists (select 1 from place) as connected, (select queued from room) as queued,
       (select id from prior) as prior_turn, (select question_entry_id from prior) as prior_entry, (select same from prior) as prior_same,
-      (select version from written) as version, (select lease_ms from written) as lease_ms, (select deadline_ms from written) as deadline_ms`);
+      (select version from written) as version, (select lease_ms from written) as lease_ms, (select deadline_ms from written) as deadline_ms,
+      entry.seq, entry.created_at as entry_at, turn.created_at as turn_at, turn.started_at
+    from (select 1) always left join entry on true left join turn on true`);
 }

@@ -13,7 +13,7 @@ export interface MemberKey {
 
 const memberRow = z.object({ workspace_id: z.string(), account_id: z.string() });
 
-function toMember(row: z.infer<typeof memberRow>): MemberKey {
+export function toMember(row: z.infer<typeof memberRow>): MemberKey {
   return { workspaceId: row.workspace_id as WorkspaceId, accountId: row.account_id as AccountId };
 }
 

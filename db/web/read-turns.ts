@@ -16,7 +16,7 @@ export interface OwnedTurn extends MemberKey {
   readonly turn: Turn;
 }
 
-const turnRow = z.object({
+export const turnRow = z.object({
   id: z.string(),
   workspace_id: z.string(),
   account_id: z.string(),
@@ -58,16 +58,23 @@ function toOwnedTurn(row: z.infer<typeof turnRow>, rank: number | null): OwnedTu
   };
 }
 
+/** Of `t`, a turn: why it waits is worth asking. */
+export const mayWait = sql.fragment`t.status = 'QUEUED' and exists (select 1 from turn_slot where not retiring)
+  and not exists (select 1 from turn_slot where run_id is null and not retiring)`;
+
 /** The turns with these ids that exist, in order of their questions, each with its owner. */
 export async function readOwnedTurns(db: Executor, ids: readonly string[]): Promise<readonly OwnedTurn[]> {
   if (ids.length === 0) return [];
   const rows = await db.any(sql.prepared('web_read_turns', turnRow)`
     select t.id, t.workspace_id, t.account_id, t.conversation_id, t.question_entry_id, t.request_id, t.status, t.attempt,
-      t.error_code, t.error_text, t.created_at, t.started_at, t.ended_at, t.status = 'QUEUED'
-        and exists (select 1 from turn_slot where not retiring)
-        and not exists (select 1 from turn_slot where run_id is null and not retiring) as may_wait
+      t.error_code, t.error_text, t.created_at, t.started_at, t.ended_at, ${mayWait} as may_wait
     from mentor_turn t where t.id = any(${sql.array(ids, 'uuid')})
     order by t.conversation_id, t.question_seq`);
+  return toOwnedTurns(db, rows);
+}
+
+/** The rows as turns, with the rank of those that wait for a slot. */
+export async function toOwnedTurns(db: Executor, rows: readonly z.infer<typeof turnRow>[]): Promise<readonly OwnedTurn[]> {
   const ranks = await readRanks(
     db,
     rows.filter((row) => row.may_wait).map((row) => row.id),

@@ -253,4 +253,27 @@ describe('the sandboxes of one server', () => {
     held.open();
     for (const turnId of turns) await becomes(db, turnId, 'DONE');
   });
+
+  it('serves other conversations while one start hangs', async () => {
+    const { db, server, person } = await scene({ capacity: 2 });
+    const hanging = new Gate();
+    const begun = new Gate();
+    const real = server.host.start.bind(server.host);
+    let starts = 0;
+    server.host.start = async (request) => {
+      starts += 1;
+      if (starts === 1) {
+        begun.open();
+        await hanging.wait();
+      }
+      await real(request);
+    };
+    const first = await server.ask(person, 'Why?');
+    await begun.wait();
+    await becomes(db, await server.ask(await makePerson(db), 'And why?'), 'DONE');
+    expect(await turnOf(db, first)).to.include({ status: 'QUEUED' });
+    hanging.open();
+    await becomes(db, first, 'DONE');
+    expect(starts).to.equal(2);
+  });
 });

@@ -15,6 +15,8 @@ import { startOf } from '../../db/embedded/processes.ts';
 import { changed, Host, isRoot, logText, ordinary, pidFile, query, refusal, scratch, type User, useHosts } from '../support/embedded.ts';
 import { skipLoudly } from '../support/skip.ts';
 
+/** Letters of a data directory in `parent` whose socket file has a path of 107 bytes. */
+const longest = (parent: string) => 107 - join(parent, 'd', 'postgres', '.s.PGSQL.65535').length + 1;
 const owner = (path: string) => statSync(path).uid;
 
 const servers: [who: string, user: User | undefined][] = [
@@ -58,11 +60,27 @@ for (const [who, user] of servers) {
       expect(await refusal(query(wrong.href, 'select 1'))).to.include({ code: '28P01' });
     });
 
-    it('listens on the loopback address only, without a socket file, and forces commits to disk', async () => {
+    it('listens on the loopback address and on a socket that only its owner reaches, and forces commits to disk', async () => {
       const { url } = await (await Host.spawn(user)).start(dataDir);
-      const names = ['listen_addresses', 'unix_socket_directories', 'fsync', 'synchronous_commit', 'max_connections', 'shared_buffers'];
+      const names = ['listen_addresses', 'unix_socket_permissions', 'fsync', 'synchronous_commit', 'max_connections', 'shared_buffers'];
       const rows = await query(url, 'select current_setting(name) as value from unnest($1::text[]) as name', [names]);
-      expect(rows.map(({ value }) => value)).to.deep.equal(['127.0.0.1', '', 'on', 'on', '100', '128MB']);
+      expect(rows.map(({ value }) => value)).to.deep.equal(['127.0.0.1', '0700', 'on', 'on', '100', '128MB']);
+      expect(await query(url, 'select inet_client_addr() as address')).to.deep.equal([{ address: null }]);
+      expect(statSync(join(dataDir, 'postgres')).mode & 0o077).to.equal(0);
+      expect(readdirSync(join(dataDir, 'postgres')).filter((name) => name.startsWith('.s.PGSQL.'))).to.have.length(2);
+    });
+
+    it('is reached by its port where the path of its directory is too long for a socket', async () => {
+      const parent = scratch(user);
+      for (const [letters, address] of [
+        [longest(parent), null],
+        [longest(parent) + 1, '127.0.0.1/32'],
+      ] as const) {
+        const host = await Host.spawn(user);
+        const { url } = await host.start(join(parent, 'd'.repeat(letters)));
+        expect(await query(url, 'select inet_client_addr()::text as address'), String(letters)).to.deep.equal([{ address }]);
+        await host.end();
+      }
     });
 
     it('keeps a committed row when the server is killed with kill -9, and the next server goes on with it', async () => {

@@ -5,9 +5,11 @@
 import { request } from 'node:http';
 import { expect } from 'chai';
 import { openCall } from '../../db/gateway/open-call.ts';
+import { sql } from '../../db/pool.ts';
 import type { LlmApi } from '../../src/contract/agent.ts';
 import { LIMITS } from '../../src/contract/limits.ts';
 import { uuidv7 } from '../../src/kernel/ids.ts';
+import { run } from '../support/ledger.ts';
 import { nextAttempt, passDeadline, type SeededAttempt, seedAttempt, stopAttempt, usageRows } from '../support/model-attempt.ts';
 import { attemptHeaders, type GatewayRig, readBody, settled, useGateway } from '../support/model-gateway.ts';
 import { hold, says } from '../support/model-server.ts';
@@ -66,6 +68,17 @@ describe('the LLM gateway', () => {
       for (const sandbox of [other.sandbox, older]) {
         expect(await refused({ ...attempt, sandbox }, question)).to.include({ status: 409, code: 'MENTOR_LEASE_LOST' });
       }
+    });
+
+    it('when its sandbox was ended and still holds the run', async () => {
+      // rule: R5
+      const attempt = await openRig();
+      await run(
+        suite.db,
+        sql.unsafe`
+        update sandbox set state = 'ENDED', ended_at = clock_timestamp() where id = ${attempt.sandbox.sandboxId} returning id`,
+      );
+      expect(await refused(attempt, question)).to.include({ status: 409, code: 'MENTOR_LEASE_LOST' });
     });
 
     it('when the turn has made its 40 calls, over both of its attempts', async () => {

@@ -95,15 +95,34 @@ describe('the agent wire', () => {
     }
   });
 
+  it('lets nothing pass of a sandbox that was ended while it still holds its run, on a server that has served it before', async () => {
+    // rule: R5
+    const { sandbox, run: claimed, turn } = await running();
+    expect((await sandbox.partial(claimed, 0, 'Be')).status).to.equal(200);
+    await run(database.db, sql.unsafe`update sandbox set state = 'ENDED', ended_at = now() where state <> 'ENDED' returning id`);
+    const answers = [
+      await sandbox.call(claimed, 'context'),
+      await sandbox.partial(claimed, 2, 'cause'),
+      await sandbox.answer(claimed, 'No.'),
+    ];
+    for (const { status, body } of answers) expect([status, body.code]).to.deep.equal([401, 'SANDBOX_UNKNOWN']);
+    const { body } = await rig.send('GET', `conversations/${turn.conversationId}/entries`);
+    expect(body.entries.map(({ kind }: { kind: string }) => kind)).to.deep.equal(['question']);
+    expect(rig.live.partials.of(rig.person.workspaceId, rig.person.accountId).map(({ words }) => words.from(0))).to.deep.equal(['Be']);
+  });
+
   it('answers 401 for a run of another conversation and 409 for one that nobody has', async () => {
     // rule: R5
     const { sandbox } = await running();
     const other = await openRig({ person: await makePerson(database.db) });
     const foreign = await running(other);
-    const stolen = await sandbox.call(foreign.run, 'lease', {});
-    expect([stolen.status, stolen.body.code]).to.deep.equal([401, 'SANDBOX_UNKNOWN']);
-    const unknown = await sandbox.call({ id: uuidv7(), epoch: 1 }, 'lease', {});
-    expect([unknown.status, unknown.body.code]).to.deep.equal([409, 'MENTOR_LEASE_LOST']);
+    const bodies = { lease: {}, context: undefined, 'turn/partial': { offset: 0, text: 'x', stage: null } };
+    for (const [name, sent] of Object.entries(bodies)) {
+      const stolen = await sandbox.call(foreign.run, name, sent);
+      expect([stolen.status, stolen.body.code], name).to.deep.equal([401, 'SANDBOX_UNKNOWN']);
+      const unknown = await sandbox.call({ id: uuidv7(), epoch: 1 }, name, sent);
+      expect([unknown.status, unknown.body.code], name).to.deep.equal([409, 'MENTOR_LEASE_LOST']);
+    }
   });
 
   it('refuses a run that differs from the path and an epoch that is no number', async () => {

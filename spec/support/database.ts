@@ -22,7 +22,7 @@ async function embeddedServer(): Promise<TestServer> {
   const settings = { max_connections: '200', shared_buffers: '64MB', wal_level: 'logical', max_wal_size: '512MB' };
   const server = await startEmbeddedPostgres({ dataDir, log: silentLog, extraSettings: settings });
   return {
-    adminUrl: server.url,
+    adminUrl: server.tcpUrl, // specs put wires between it and its clients
     stop: async () => {
       await server.stop();
       rmSync(dataDir, { recursive: true, force: true });

@@ -2,9 +2,9 @@
  * Owns: what `GET context` answers: the path, the prompt, the system prompt, the situation, the model and the documents of one attempt.
  * Nothing is cached: each attempt is built from rows. Does not own: the fence (the caller judges it).
  */
-import { readTurnFacts } from '../../db/context/read-facts.ts';
+import { type ContextFacts, readTurnFacts } from '../../db/context/read-facts.ts';
 import { readPath } from '../../db/context/read-path.ts';
-import { readContextRequest } from '../../db/context/read-request.ts';
+import type { MentorContextRequest } from '../../db/context/read-request.ts';
 import type { Database } from '../../db/pool.ts';
 import type { ContextResponse } from '../contract/agent.ts';
 import { LIMITS } from '../contract/limits.ts';
@@ -33,8 +33,9 @@ export interface ContextOptions {
  */
 export async function buildContext(db: Database, runId: RunId, options: ContextOptions): Promise<ContextResponse | 'too-long' | null> {
   const maxBytes = options.pathMaxBytes ?? LIMITS.pathMaxBytes;
-  const files = readContextRequest(db, runId).then((request) => request && (options.registry?.files(request) ?? []));
-  const [facts, read, documents] = await Promise.all([readTurnFacts(db, runId), readPath(db, runId, maxBytes), files]);
+  const known = readTurnFacts(db, runId);
+  const files = known.then((facts) => (facts?.isMember ? (options.registry?.files(requestOf(facts)) ?? []) : null));
+  const [facts, read, documents] = await Promise.all([known, readPath(db, runId, maxBytes), files]);
   if (!facts?.admission || documents === null) return null;
   if (read.kind === 'too-long') return 'too-long';
   const { model: id, api, contextTokens, outputTokens } = facts.admission;
@@ -54,5 +55,15 @@ export async function buildContext(db: Database, runId: RunId, options: ContextO
     model: { id, api, contextTokens, outputTokens },
     timeZone: facts.timeZone,
     documents: tar(documents).toString('base64'),
+  };
+}
+
+/** What sources are asked with: the same facts. */
+function requestOf(facts: ContextFacts): MentorContextRequest {
+  const { workspaceId, accountId, conversationId, turnId, questionEntryId, now } = facts;
+  return {
+    workspace: { id: workspaceId, name: facts.workspaceName, slug: facts.workspaceSlug },
+    account: { id: accountId, displayName: facts.displayName, timeZone: facts.timeZone },
+    ...{ conversationId, turnId, questionEntryId, now },
   };
 }

@@ -1,10 +1,13 @@
 /**
- * Owns: server-sent events on one response, with back pressure. Only the stream class of koa-sse-stream is used, by deep import: its `send`
- * hides the callback, so frames go through the inherited `write`, one at a time; the rest waits in a queue that is bounded in events and bytes.
- * Data is always JSON: it has no line break, and it begins with a brace, which the class cannot take for a comment.
+ * Owns: server-sent events on one response, with back pressure. Frames are written one at a time; the rest waits in a queue that is bounded in
+ * events and bytes. What is sent to many readers is made into a frame once: each gets the same bytes.
+ * Only the frame writer of koa-sse-stream is used, by deep import, and one for all readers: a stream of its own, and Koa's pipe behind it, held
+ * some kilobytes and cost four writes for each reader and event.
+ * Data is always JSON: it has no line break, and it begins with a brace, which the writer cannot take for a comment.
  */
+import type { ServerResponse } from 'node:http';
 import { createRequire } from 'node:module';
-import { Transform } from 'node:stream';
+import type { Transform } from 'node:stream';
 import type Koa from 'koa';
 import type { StreamEventName } from '../contract/events.ts';
 import { LIMITS } from '../contract/limits.ts';
@@ -12,21 +15,43 @@ import type { Clock } from '../kernel/clock.ts';
 import type { EventSink } from './ports.ts';
 
 type Frame = { readonly event: string; readonly data: string } | { readonly retry: number; readonly data: string } | string;
-const FrameStream = createRequire(import.meta.url)('koa-sse-stream/lib/sse') as new (ctx: Koa.Context) => Transform;
+const FrameWriter = createRequire(import.meta.url)('koa-sse-stream/lib/sse') as new (ctx: object) => Transform;
 
-/** The class overrides `end` with one that never ends. */
-const endTransform = Transform.prototype.end as (this: Transform) => void;
+/** The class prepares the response of its reader; ours has none. */
+const nothing = () => {};
+const writer = new FrameWriter({ set: nothing, req: { socket: { setTimeout: nothing, setNoDelay: nothing, setKeepAlive: nothing } } });
 
+/** The bytes of a frame: the class frames at once what it is given. */
+function bytesOf(frame: Frame): Buffer {
+  writer.write(frame);
+  return takeWritten();
+}
+
+function takeWritten(): Buffer {
+  return writer.read() as Buffer;
+}
+
+/** A first comment, so that a reader knows that the stream is open. */
+const GREETING = takeWritten();
 const COMMENT = ':';
+const PING = bytesOf(COMMENT);
+
+/** The frame that was made last: readers of one event are served one after the other. */
+let last = { event: '', json: '', bytes: GREETING };
+
+function eventBytes(event: StreamEventName, json: string): Buffer {
+  if (last.json !== json || last.event !== event) last = { event, json, bytes: bytesOf({ event, data: json }) };
+  return last.bytes;
+}
+
 const QUEUE_MAX_BYTES = 1024 * 1024;
 /** A reader who does not take the goodbye is cut after this time. */
 const GOODBYE_MS = 2_000;
 
 export class SseChannel implements EventSink {
   readonly #clock: Clock;
-  readonly #ctx: Koa.Context;
-  readonly #stream: Transform;
-  readonly #queue: { readonly frame: Frame; readonly bytes: number }[] = [];
+  readonly #response: ServerResponse;
+  readonly #queue: Buffer[] = [];
   readonly #drainListeners: (() => void)[] = [];
   readonly #closeListeners: (() => void)[] = [];
   #queuedBytes = 0;
@@ -40,15 +65,16 @@ export class SseChannel implements EventSink {
   /** Answers the request with a stream that stays open. */
   constructor(ctx: Koa.Context, clock: Clock) {
     this.#clock = clock;
-    this.#ctx = ctx;
-    this.#stream = new FrameStream(ctx);
+    this.#response = ctx.res;
+    ctx.req.socket.setTimeout(0);
+    ctx.req.socket.setKeepAlive(true);
+    ctx.respond = false;
     ctx.status = 200;
-    ctx.body = this.#stream;
-    ctx.remove('Connection');
-    ctx.set('Cache-Control', 'no-store, no-transform');
-    this.#stream.once('close', () => this.#gone());
-    ctx.res.once('close', () => this.destroy());
+    ctx.set({ 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store, no-transform', 'X-Accel-Buffering': 'no' });
+    ctx.res.once('close', () => this.#gone());
+    ctx.res.on('error', () => this.destroy());
     if (ctx.res.destroyed || ctx.req.socket.destroyed) this.destroy();
+    else this.#push(GREETING);
   }
 
   get idle(): boolean {
@@ -59,32 +85,32 @@ export class SseChannel implements EventSink {
     return this.#writing ? this.#clock.monotonicMs() - this.#writingSinceMs : 0;
   }
 
-  /** Bytes in memory for this reader: the queue, and what the streams below hold. */
+  /** Bytes in memory for this reader: the queue, and what the connection holds. */
   get bufferedBytes(): number {
-    return this.#queuedBytes + this.#stream.readableLength + this.#ctx.res.writableLength;
+    return this.#queuedBytes + this.#response.writableLength;
   }
 
   send(event: StreamEventName, json: string): boolean {
     if (this.#closed || this.#ending || this.#refusing) return false;
-    const bytes = Buffer.byteLength(json);
-    const full = this.#queue.length >= LIMITS.streamQueueMaxEvents || this.#queuedBytes + bytes > QUEUE_MAX_BYTES;
+    const bytes = eventBytes(event, json);
+    const full = this.#queue.length >= LIMITS.streamQueueMaxEvents || this.#queuedBytes + bytes.length > QUEUE_MAX_BYTES;
     if (!this.idle && full) {
       this.#dropQueue();
       this.#refusing = true;
       return false;
     }
-    this.#push({ event, data: json }, bytes);
+    this.#push(bytes);
     return true;
   }
 
   ping(): void {
-    if (this.idle && !this.#closed) this.#push(COMMENT, 0);
+    if (this.idle && !this.#closed) this.#push(PING);
   }
 
   end(retryMs?: number): void {
     if (this.#closed || this.#ending) return;
     this.#ending = true;
-    if (retryMs !== undefined) this.#push({ retry: retryMs, data: COMMENT }, 0);
+    if (retryMs !== undefined) this.#push(bytesOf({ retry: retryMs, data: COMMENT }));
     this.#flush();
     this.#clock.after(GOODBYE_MS, () => this.destroy());
   }
@@ -92,8 +118,7 @@ export class SseChannel implements EventSink {
   destroy(): void {
     if (this.#closed) return;
     this.#gone();
-    this.#stream.destroy();
-    this.#ctx.res.destroy();
+    this.#response.destroy();
   }
 
   onDrain(listener: () => void): void {
@@ -112,9 +137,9 @@ export class SseChannel implements EventSink {
     for (const listener of this.#closeListeners.splice(0)) listener();
   }
 
-  #push(frame: Frame, bytes: number): void {
-    this.#queue.push({ frame, bytes });
-    this.#queuedBytes += bytes;
+  #push(bytes: Buffer): void {
+    this.#queue.push(bytes);
+    this.#queuedBytes += bytes.length;
     this.#flush();
   }
 
@@ -123,7 +148,7 @@ export class SseChannel implements EventSink {
     this.#queuedBytes = 0;
   }
 
-  /** Writes the next frame. Its callback comes when the stream has passed it on, which it does only while the reader reads. */
+  /** Writes the next frame. Its callback comes when the connection has passed it on, which it does only while the reader reads. */
   #flush(): void {
     if (this.#writing || this.#closed) return;
     const next = this.#queue.shift();
@@ -131,18 +156,20 @@ export class SseChannel implements EventSink {
       this.#drained();
       return;
     }
-    this.#queuedBytes -= next.bytes;
+    this.#queuedBytes -= next.length;
     this.#writing = true;
     this.#writingSinceMs = this.#clock.monotonicMs();
-    this.#stream.write(next.frame, (error) => {
-      this.#writing = false;
-      if (!error) this.#flush();
-    });
+    this.#response.write(next, this.#written);
   }
+
+  readonly #written = (error: Error | null | undefined): void => {
+    this.#writing = false;
+    if (!error) this.#flush();
+  };
 
   #drained(): void {
     if (this.#ending) {
-      endTransform.call(this.#stream);
+      this.#response.end();
       return;
     }
     if (!this.#refusing) return;

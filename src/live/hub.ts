@@ -14,7 +14,7 @@ import { RuntimeFault } from '../kernel/faults.ts';
 import type { Log } from '../kernel/log.ts';
 import { Audience, keyOf } from './audience.ts';
 import { Guard } from './guard.ts';
-import { LiveStream } from './live-stream.ts';
+import { LiveStream, partialFrom } from './live-stream.ts';
 import type { PartialBus, RunningPartial } from './partial-bus.ts';
 import type { StreamSink } from './ports.ts';
 import { Pump } from './pump.ts';
@@ -195,8 +195,9 @@ export class LiveHub {
     const { workspaceId, accountId } = audience.member;
     let behind = false;
     for (const partial of this.#options.partials.of(workspaceId, accountId)) {
+      const jsonFrom = partialFrom(partial);
       for (const stream of audience.streams) {
-        if (!stream.sendPartial(partial)) this.#rewritten(audience, stream);
+        if (!stream.sendPartial(partial, jsonFrom)) this.#rewritten(audience, stream);
         else if (stream.state === 'live' && !stream.sink.idle) behind = true;
       }
     }

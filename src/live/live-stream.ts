@@ -64,22 +64,32 @@ export class LiveStream {
 
   /**
    * Sends what the reader does not have of a running answer, in one event. A reader that is behind gets nothing now and all of it later.
+   * `jsonFrom`: the event from an offset on; most readers have the same words, so it is written once for all of them.
    * False: the words were rewritten under the reader, who needs a snapshot.
    */
-  sendPartial(running: RunningPartial): boolean {
+  sendPartial(running: RunningPartial, jsonFrom: (offset: number) => string): boolean {
     if (this.#state !== 'live' || !this.sink.idle) return true;
     const { words } = running;
     const known = this.#cursors.get(running.turnId);
     const cursor = known?.epoch === words.epoch ? known : null;
     if (cursor && cursor.rewrites !== words.rewrites) return false;
     const offset = cursor?.sent ?? 0;
-    const text = words.from(offset);
-    if (cursor && text === '' && cursor.stage === words.stage) return true;
+    if (cursor && cursor.stage === words.stage && offset >= words.length) return true;
     const sent = Math.max(offset, words.length);
     this.#cursors.set(running.turnId, { epoch: words.epoch, rewrites: words.rewrites, sent, stage: words.stage });
-    this.send('partial', JSON.stringify(toPartial(running, offset, text)));
+    this.send('partial', jsonFrom(offset));
     return true;
   }
+}
+
+/** What `sendPartial` sends of a running answer as it is now. */
+export function partialFrom(running: RunningPartial): (offset: number) => string {
+  const written = new Map<number, string>();
+  return (offset) => {
+    const json = written.get(offset) ?? JSON.stringify(toPartial(running, offset, running.words.from(offset)));
+    written.set(offset, json);
+    return json;
+  };
 }
 
 export function toPartial(running: RunningPartial, offset: number, text: string): Partial {

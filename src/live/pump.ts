@@ -1,19 +1,19 @@
 /**
  * Owns: reading what changed and sending it. One pump per server, one batch at a time: so no event is older than a snapshot or an event that
  * was sent before it, however many changes arrive meanwhile (they wait in their audiences, once each).
- * rule: R16 (rows are sent only to their owner's audience; guard.ts is asked after the reads and right before the sends)
+ * rule: R16 (rows are sent only to their owner's audience; the last read, right before the sends, says who may still see them)
  */
+import { readChanges } from '../../db/live/read-changes.ts';
 import type { Database } from '../../db/pool.ts';
 import { type OwnedConversation, readMarks, readOpenConversations } from '../../db/web/read-conversations.ts';
-import { readOwnedEntries } from '../../db/web/read-entries.ts';
-import { type OwnedTurn, readOwnedTurns } from '../../db/web/read-turns.ts';
+import type { OwnedTurn } from '../../db/web/read-turns.ts';
 import type { Snapshot } from '../contract/events.ts';
 import type { Turn } from '../contract/web.ts';
 import { type Clock, pause } from '../kernel/clock.ts';
 import { asFault } from '../kernel/faults.ts';
 import type { Log } from '../kernel/log.ts';
 import { type Audience, keyOf, type Work } from './audience.ts';
-import type { Guard } from './guard.ts';
+import { ask, type Guard } from './guard.ts';
 import { toPartial } from './live-stream.ts';
 import type { PartialBus } from './partial-bus.ts';
 import type { VersionBook } from './version-book.ts';
@@ -116,25 +116,22 @@ export class Pump {
     return false;
   }
 
-  /** Snapshots first, then entries, then turns: what is sent later is never older. The guard last. */
+  /** Snapshots first, then markers, then entries and turns: what is sent later is never older. The guard's answer comes with the last read. */
   async #read(work: ReadonlyMap<Audience, Work>): Promise<Reads> {
     const { db, guard } = this.#options;
     const all = [...work.values()];
     const wanting = [...work].filter(([, { snapshotFor }]) => snapshotFor.length > 0).map(([audience]) => audience.member);
     const conversations = await readOpenConversations(db, wanting);
-    const entries = await readOwnedEntries(
-      db,
-      all.flatMap(({ entryIds }) => entryIds),
-    );
-    const turns = await readOwnedTurns(
-      db,
-      all.flatMap(({ turnIds }) => turnIds),
-    );
     const marks = await readMarks(
       db,
       all.flatMap(({ markIds }) => markIds),
     );
-    const admitted = await guard.admitted([...work.keys()]);
+    const question = ask([...work.keys()]);
+    const { entries, turns, ...answer } = await readChanges(db, {
+      ...{ entryIds: all.flatMap(({ entryIds }) => entryIds), turnIds: all.flatMap(({ turnIds }) => turnIds) },
+      ...{ members: question.members, sessionIds: question.sessionIds },
+    });
+    const admitted = guard.judge(question, answer);
     return {
       conversations: byOwner(conversations),
       entries: byOwner(entries.map(({ entry, ...owner }) => ({ ...owner, json: JSON.stringify(entry) }))),

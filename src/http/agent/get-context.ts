@@ -1,10 +1,10 @@
 /** `GET …/context`: everything that the loop needs to run the turn. */
 import type { Route } from '../route.ts';
-import { refusalFault } from './attempt.ts';
-import { type RunDeps, runRoute } from './run-routes.ts';
+import { refusalFault } from './refusal.ts';
+import { fencedRoute, type RunDeps } from './run-routes.ts';
 
-export function getContext({ runtime, db }: RunDeps): Route {
-  return runRoute({ method: 'GET', name: 'context' }, db, async (ctx, attempt) => {
+export function getContext({ runtime, callers }: RunDeps): Route {
+  return fencedRoute({ method: 'GET', name: 'context' }, callers, async (ctx, attempt) => {
     const reply = await runtime.readContext(attempt);
     if (reply.kind !== 'context') throw refusalFault(reply);
     ctx.body = reply.context;

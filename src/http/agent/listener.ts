@@ -8,7 +8,7 @@ import type { Log } from '../../kernel/log.ts';
 import type { ContextItems, TurnSearch } from '../ports.ts';
 import { createApp, type RequestObserver, type Route } from '../route.ts';
 import { createServer, type HttpListener } from '../server.ts';
-import { requireAttempt } from './attempt.ts';
+import { Callers } from './callers.ts';
 import { getContext } from './get-context.ts';
 import { postDocument } from './post-document.ts';
 import { postLease } from './post-lease.ts';
@@ -23,7 +23,7 @@ export interface AgentListenerOptions {
   readonly runtime: Runtime;
   readonly db: Database;
   readonly search: TurnSearch;
-  /** Answers what is under `/internal/llm/`. `ctx.state` has the calling `attempt` and its `sandbox` (types of actors/index.ts). */
+  /** Answers what is under `/internal/llm/`; nothing of a sandbox that has ended may pass it. `ctx.state` has the calling `attempt` and its `sandbox` (types of actors/index.ts). */
   readonly gateway: Koa.Middleware;
   /** Item documents and loads; without it there are none. */
   readonly items?: ContextItems;
@@ -38,7 +38,7 @@ const IDLE_TIMEOUT_MS = 600_000;
 
 /** Every route of the agent wire, except model calls. */
 export function agentRoutes(
-  options: Pick<AgentListenerOptions, 'runtime' | 'db' | 'search' | 'items'> & { stopping: AbortSignal },
+  options: Pick<AgentListenerOptions, 'runtime' | 'db' | 'search' | 'items'> & { callers: Callers; stopping: AbortSignal },
 ): readonly Route[] {
   const { items } = options;
   return [
@@ -56,16 +56,18 @@ function nothingHere(ctx: Koa.Context): void {
 export function createAgentListener(options: AgentListenerOptions): HttpListener {
   const { db, gateway, log, observe, connectionsMax } = options;
   const stop = new AbortController();
+  const callers = new Callers(db);
   const app = createApp({
     log,
     observe,
-    routes: agentRoutes({ ...options, stopping: stop.signal }),
+    routes: agentRoutes({ ...options, callers, stopping: stop.signal }),
     otherwise: async (ctx) => {
       if (!ctx.path.startsWith(MODEL_CALLS)) return nothingHere(ctx);
       ctx.state['route'] = `${MODEL_CALLS}*`;
-      const attempt = await requireAttempt(ctx, db);
-      Object.assign(ctx.state, { attempt, sandbox: attempt.sandbox });
-      await gateway(ctx, async () => nothingHere(ctx));
+      await callers.fenced(ctx, async (attempt) => {
+        Object.assign(ctx.state, { attempt, sandbox: attempt.sandbox });
+        await gateway(ctx, async () => nothingHere(ctx));
+      });
     },
   });
   const onStop = () => stop.abort();

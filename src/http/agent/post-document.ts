@@ -4,11 +4,11 @@ import { LIMITS } from '../../contract/limits.ts';
 import { RuntimeFault } from '../../kernel/faults.ts';
 import type { ContextItems } from '../ports.ts';
 import type { Route } from '../route.ts';
-import { refusalFault } from './attempt.ts';
+import { refusalFault } from './refusal.ts';
 import { type RunDeps, readCall, runRoute } from './run-routes.ts';
 
-export function postDocument({ db }: Pick<RunDeps, 'db'>, items: ContextItems): Route {
-  return runRoute({ method: 'POST', name: 'turn/sandbox/document' }, db, async (ctx, attempt) => {
+export function postDocument({ callers }: Pick<RunDeps, 'callers'>, items: ContextItems): Route {
+  return runRoute({ method: 'POST', name: 'turn/sandbox/document' }, callers, async (ctx, attempt) => {
     const { path } = await readCall(ctx, documentRequestSchema, { maxBytes: LIMITS.agentBodyMaxBytes });
     const reply = await items.readDocument(attempt, path);
     if (reply.kind === 'notFound')

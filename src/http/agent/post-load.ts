@@ -7,11 +7,11 @@ import { LIMITS } from '../../contract/limits.ts';
 import { RuntimeFault } from '../../kernel/faults.ts';
 import type { ContextItems } from '../ports.ts';
 import type { Route } from '../route.ts';
-import { refusalFault } from './attempt.ts';
+import { refusalFault } from './refusal.ts';
 import { type RunDeps, readCall, runRoute } from './run-routes.ts';
 
-export function postLoad({ db }: Pick<RunDeps, 'db'>, items: ContextItems): Route {
-  return runRoute({ method: 'POST', name: 'turn/sandbox/load' }, db, async (ctx, attempt) => {
+export function postLoad({ callers }: Pick<RunDeps, 'callers'>, items: ContextItems): Route {
+  return runRoute({ method: 'POST', name: 'turn/sandbox/load' }, callers, async (ctx, attempt) => {
     const { path } = await readCall(ctx, loadRequestSchema, { maxBytes: LIMITS.agentBodyMaxBytes });
     const { res } = ctx;
     const hungUp = new AbortController();

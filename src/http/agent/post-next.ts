@@ -1,21 +1,20 @@
 /** `POST /internal/agent/next`: a sandbox waits for the next run of its conversation; 204 when there is none. */
 import type { Runtime } from '../../../actors/index.ts';
-import type { Database } from '../../../db/pool.ts';
 import { nextRequestSchema } from '../../contract/agent.ts';
 import { LIMITS } from '../../contract/limits.ts';
 import { readJsonBody } from '../body.ts';
 import { parseInput } from '../input.ts';
 import type { Route } from '../route.ts';
-import { requireSandbox } from './attempt.ts';
+import type { Callers } from './callers.ts';
 
 export interface NextDeps {
   readonly runtime: Pick<Runtime, 'claimNext'>;
-  readonly db: Database;
+  readonly callers: Callers;
   /** Aborts when the listener stops: parked pulls are answered with 204. */
   readonly stopping: AbortSignal;
 }
 
-export function postNext({ runtime, db, stopping }: NextDeps): Route {
+export function postNext({ runtime, callers, stopping }: NextDeps): Route {
   return {
     method: 'POST',
     path: '/internal/agent/next',
@@ -25,7 +24,7 @@ export function postNext({ runtime, db, stopping }: NextDeps): Route {
       const gone = () => hungUp.abort();
       res.once('close', gone);
       try {
-        const sandbox = await requireSandbox(ctx, db, null);
+        const sandbox = await callers.sandbox(ctx, null);
         const { waitMs } = parseInput(nextRequestSchema, await readJsonBody(ctx, { maxBytes: LIMITS.agentBodyMaxBytes }));
         if (res.destroyed) hungUp.abort();
         const run = await runtime.claimNext(sandbox, waitMs, AbortSignal.any([hungUp.signal, stopping]));

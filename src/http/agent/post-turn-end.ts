@@ -3,11 +3,11 @@ import { turnEndRequestSchema } from '../../contract/agent.ts';
 import { LIMITS } from '../../contract/limits.ts';
 import { RuntimeFault } from '../../kernel/faults.ts';
 import type { Route } from '../route.ts';
-import { refusalFault } from './attempt.ts';
-import { type RunDeps, readCall, runRoute } from './run-routes.ts';
+import { refusalFault } from './refusal.ts';
+import { fencedRoute, type RunDeps, readCall } from './run-routes.ts';
 
-export function postTurnEnd({ runtime, db }: RunDeps): Route {
-  return runRoute({ method: 'POST', name: 'turn/end' }, db, async (ctx, attempt) => {
+export function postTurnEnd({ runtime, callers }: RunDeps): Route {
+  return fencedRoute({ method: 'POST', name: 'turn/end' }, callers, async (ctx, attempt) => {
     const end = await readCall(ctx, turnEndRequestSchema, { maxBytes: LIMITS.gatewayBodyMaxBytes });
     const reply = await runtime.endTurn(attempt, end);
     if (reply.kind === 'lost') throw refusalFault(reply);

@@ -67,8 +67,12 @@ function accepted(reply: SubmitReply, { session }: WebDeps): Extract<SubmitReply
   }
 }
 
-async function readQuestion({ db, stages }: WebDeps, ids: { entryId: string; turnId: string }): Promise<QuestionResponse> {
-  const [[entry], [turn]] = await Promise.all([readEntries(db, [ids.entryId]), readTurns(db, [ids.turnId])]);
+/** What the write did not say is read: all of a repeat's rows, and why a turn waits. */
+async function readQuestion({ db, stages }: WebDeps, reply: ReturnType<typeof accepted>): Promise<QuestionResponse> {
+  const [entry, turn] = await Promise.all([
+    reply.written?.entry ?? readEntries(db, [reply.entryId]).then(([one]) => one),
+    reply.written?.turn ?? readTurns(db, [reply.turnId]).then(([one]) => one),
+  ]);
   if (entry && turn) return { entry, turn: withStage(turn, stages) };
   throw new RuntimeFault('INTERNAL', 'The question was stored and cannot be shown now. Load the page again.', { retry: 'same' });
 }
