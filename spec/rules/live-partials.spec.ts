@@ -161,6 +161,94 @@ describe('the partial bus', () => {
     expect(textOf(there)).to.deep.equal(['one two']);
   });
 
+  it('takes no words of an attempt that is over, whichever server tells of them too late, and those of the next attempt', () => {
+    const clock = new ManualClock();
+    const [writer, ender, reader] = [bus('a', clock), bus('b', clock), bus('c', clock)];
+    write(writer, 0, 'one ');
+    for (const { payload } of writer.take()) for (const one of [ender, reader]) one.receive(payload);
+    write(writer, 4, 'two');
+    const late = writer.take();
+    ender.clear(turn.conversationId, turn.turnId);
+    for (const { payload } of ender.take()) for (const one of [writer, reader]) one.receive(payload);
+    for (const { payload } of late) reader.receive(payload);
+    expect(write(writer, 7, ' three'), 'of a loop that does not know yet').to.equal('ok');
+    carry(writer, reader);
+    for (const one of [writer, ender, reader]) {
+      expect([one.size, one.stageOf(turn.turnId)]).to.deep.equal([{ turns: 0, bytes: 0 }, null]);
+    }
+    const again = () => writer.publish({ ...turn, epoch: 2, offset: 0, text: 'again', stage: null, full: false });
+    again();
+    carry(writer, reader);
+    expect(textOf(reader)).to.deep.equal(['again']);
+  });
+
+  it('keeps the words of the next attempt when the end of the one before it is told late, and takes none once the turn is over', () => {
+    const clock = new ManualClock();
+    const [ender, reader] = [bus('b', clock), bus('c', clock)];
+    write(ender, 0, 'first');
+    carry(ender, reader);
+    ender.clear(turn.conversationId, turn.turnId);
+    const late = ender.take();
+    reader.publish({ ...turn, epoch: 2, offset: 0, text: 'second', stage: null, full: false });
+    for (const { payload } of late) reader.receive(payload);
+    expect(textOf(reader)).to.deep.equal(['second']);
+    reader.forget(turn.turnId);
+    reader.publish({ ...turn, epoch: 2, offset: 6, text: ' and more', stage: null, full: false });
+    expect(reader.size).to.deep.equal({ turns: 0, bytes: 0 });
+  });
+
+  it('belongs with its next attempt to the account that the conversation was given to', () => {
+    const clock = new ManualClock();
+    const [here, there] = [bus('a', clock), bus('b', clock)];
+    write(here, 0, 'first');
+    carry(here, there);
+    const accountId = uuidv7();
+    here.publish({ ...turn, accountId, epoch: 2, offset: 0, text: 'second', stage: null, full: false });
+    carry(here, there);
+    for (const one of [here, there]) {
+      expect(textOf(one)).to.deep.equal([]);
+      expect(one.of(turn.workspaceId, accountId).map(({ words }) => words.from(0))).to.deep.equal(['second']);
+      expect(one.size).to.deep.equal({ turns: 1, bytes: 12 });
+    }
+  });
+
+  it('asks for what it missed, and tells of an end, again after the batch that said so was lost on the way', () => {
+    const clock = new ManualClock();
+    const [here, there] = [bus('a', clock), bus('b', clock)];
+    const long = 'words '.repeat(20_000);
+    write(here, 0, long);
+    here.take();
+    there.missed();
+    there.take();
+    there.unsent();
+    carry(there, here);
+    carry(here, there);
+    expect(textOf(there)).to.deep.equal([long]);
+    here.clear(turn.conversationId, turn.turnId);
+    here.take();
+    here.unsent();
+    carry(here, there);
+    expect(textOf(there)).to.deep.equal([]);
+    expect([here.take(), there.take()], 'and says it once').to.deep.equal([[], []]);
+  });
+
+  it('has everything for who joins a turn that said nothing for as long as a turn may last, also at a server that started later (G7)', () => {
+    const clock = new ManualClock();
+    const [here, there] = [bus('a', clock), bus('b', clock)];
+    const long = 'words '.repeat(20_000);
+    write(here, 0, long);
+    carry(here, there);
+    for (let minute = 0; minute < 15; minute++) {
+      clock.advance(60_000);
+      carry(here, there);
+    }
+    const late = bus('c', clock);
+    late.missed();
+    carry(late, here);
+    for (const { payload } of here.take()) late.receive(payload);
+    for (const one of [here, there, late]) expect(textOf(one)).to.deep.equal([long]);
+  });
+
   it('drops the least recently changed turn when all together are too large, and one whose server died in time', () => {
     const clock = new ManualClock();
     const small = bus('a', clock, 10_000);

@@ -17,6 +17,13 @@ const FrameStream = createRequire(import.meta.url)('koa-sse-stream/lib/sse') as 
 /** The class overrides `end` with one that never ends. */
 const endTransform = Transform.prototype.end as (this: Transform) => void;
 
+/** No proxy may keep, change or gather what is sent. */
+export const STREAM_HEADERS = {
+  'Content-Type': 'text/event-stream',
+  'Cache-Control': 'no-store, no-transform',
+  'X-Accel-Buffering': 'no',
+} as const;
+
 const COMMENT = ':';
 const QUEUE_MAX_BYTES = 1024 * 1024;
 /** A reader who does not take the goodbye is cut after this time. */
@@ -45,7 +52,7 @@ export class SseChannel implements EventSink {
     ctx.status = 200;
     ctx.body = this.#stream;
     ctx.remove('Connection');
-    ctx.set('Cache-Control', 'no-store, no-transform');
+    ctx.set(STREAM_HEADERS);
     this.#stream.once('close', () => this.#gone());
     ctx.res.once('close', () => this.destroy());
     if (ctx.res.destroyed || ctx.req.socket.destroyed) this.destroy();
