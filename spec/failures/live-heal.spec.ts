@@ -167,6 +167,28 @@ describe('a server that listens for words of others', () => {
     expect(stream.over).to.equal(false);
   });
 
+  it('shows that a turn was stopped at another server while its connection is dead without a word (C4)', async () => {
+    const here = await openRig();
+    const { body } = await here.ask('Why?');
+    const sandbox = await here.sandbox(body.turn.conversationId);
+    const { run: attempt } = (await sandbox.next(5_000)).body;
+    const clock = new ManualClock();
+    const there = await openWired({ clock, person: here.person });
+    const stream = await there.events();
+    expect((await stream.next('snapshot')).conversations[0]?.turns[0]?.status).to.equal('RUNNING');
+    wire.mode = 'silent';
+    expect((await here.send('PATCH', `turns/${body.turn.id}/status`, { body: { status: 'STOPPED' } })).status).to.equal(200);
+    await sandbox.call(attempt, 'turn/end', { outcome: 'STOPPED', entries: [], lastPartial: null });
+    const shown = () =>
+      stream.received.flatMap(({ event, data }) => (event === 'snapshot' ? [data.conversations[0]?.turns[0]?.status] : []));
+    await until('the page shows it', async () => {
+      await clock.advanceAsync(250);
+      return shown().at(-1) === 'STOPPED';
+    });
+    wire.mode = 'forward';
+    wire.cut();
+  });
+
   it('reads the rows anew once it listens again, also when a sweep that began before is still under way', async () => {
     const { db } = database;
     const conversationId = await makeMain(db, await makePerson(db));

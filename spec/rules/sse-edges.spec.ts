@@ -10,9 +10,11 @@ import { BenchRows } from '../../db/bench/rows.ts';
 import { reconcileSlots } from '../../db/ledger/slots.ts';
 import { sql } from '../../db/pool.ts';
 import { readOpenConversations } from '../../db/web/read-conversations.ts';
+import { until } from '../support/actors.ts';
 import { useDatabase } from '../support/database.ts';
 import { type HttpRig, useRigs } from '../support/http-rig.ts';
-import { emptyLedger, makePerson, type Person, run } from '../support/ledger.ts';
+import { ask, emptyLedger, makeMain, makePerson, type Person, run } from '../support/ledger.ts';
+import { ManualClock } from '../support/manual-clock.ts';
 import { piNote, piSystem, toolTurn } from '../support/pi-turns.ts';
 import { useSignIn } from '../support/sign-in-rig.ts';
 import { SseClient, type StreamRefused } from '../support/sse-client.ts';
@@ -198,6 +200,31 @@ describe('an event stream', () => {
 describe('an event stream where people sign in', () => {
   const database = useDatabase();
   const openSignIn = useSignIn(database);
+
+  it('of a person who signs in by another email, too, goes on with the conversation that waited there', async () => {
+    await emptyLedger(database.db);
+    const clock = new ManualClock();
+    const site = await openSignIn({ clock });
+    await site.invite('ada@example.com');
+    const browser = await site.signedIn();
+    const stream = await site.rig.events({ headers: { host: 'heph.example', cookie: browser.cookieHeader } });
+    expect((await stream.next('snapshot')).conversations).to.deep.equal([]);
+    await site.invite('ada@new.example');
+    const [row] = await run(database.db, sql.unsafe`select account_id from account_invitation where email = 'ada@new.example'`);
+    const invited = { workspaceId: site.rig.person.workspaceId, accountId: row?.['account_id'] as Person['accountId'] };
+    const asked = await ask(database.db, invited, await makeMain(database.db, invited), { text: 'Mine?' });
+    site.issuer.person = { ...site.issuer.person, email: 'ada@new.example' };
+    await site.signedIn();
+    const has = () =>
+      stream.received.some(
+        ({ event, data }) => event === 'snapshot' && data.conversations.some(({ turns }) => turns.some(({ id }) => id === asked.turnId)),
+      );
+    await until('the page has it', async () => {
+      await clock.advanceAsync(250);
+      return has();
+    });
+    expect(stream.over).to.equal(false);
+  });
 
   it('is opened by no cookie whose session has ended, or that never was one, and the answer says where to sign in', async () => {
     await emptyLedger(database.db);
