@@ -1,5 +1,6 @@
 /**
- * Pages whose streams break again and again, between two real servers, while an answer is written: what they show at the end is what is stored.
+ * Pages whose streams break again and again, between two real servers that lose each other now and then, while answers are written: what they
+ * show at the end is what is stored.
  * cases: G3, G5, D9. (`rules/web-cuts` does the same without a server; `rules/web-decoder` cuts at every byte.)
  */
 import { expect } from 'chai';
@@ -20,6 +21,8 @@ import { CUT_KINDS, StreamCutter } from '../support/stream-cutter.ts';
 const CUTS = 1_000;
 const PAGES = 10;
 const CUTS_PER_TURN = 50;
+/** Between two moments at which both servers lose the connections by which they hear each other. */
+const CUTS_PER_DEAFNESS = 100;
 /** Partial answers of an attempt that one server takes before the other does. */
 const REPORTS_PER_SERVER = 20;
 const WORDS = ['plain ', 'ñandú ', '北京 ', '👩‍👩‍👧‍👦 ', '\u2028', '\r\n', 'data: x\n\n', 'שלום ', '𝄞', '</script>', '"\\', '🟢'] as const;
@@ -189,6 +192,13 @@ describe('pages of two servers, whose streams break', () => {
     return rows.map(({ kind, text }) => ({ kind: String(kind).toLowerCase(), text: String(text) }));
   }
 
+  const deafen = () =>
+    run(
+      database.db,
+      sql.unsafe`select pg_terminate_backend(pid) from pg_stat_activity
+        where datname = current_database() and application_name in ('heph-listen', 'heph-notify')`,
+    );
+
   it(`show, after ${CUTS} cuts at any byte and as many connections to the other server, the stored answers byte by byte, once and in order (G3, G5)`, async function () {
     this.timeout(280_000);
     await emptyLedger(database.db);
@@ -205,6 +215,7 @@ describe('pages of two servers, whose streams break', () => {
       onCut: () => {
         try {
           check(pages[cutter.count % PAGES] as Page, talk.written);
+          if (cutter.count % CUTS_PER_DEAFNESS === 0) deafen().catch(broken.reject);
         } catch (error) {
           broken.reject(error);
         }
