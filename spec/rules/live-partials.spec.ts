@@ -6,11 +6,9 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { PAYLOAD_MAX_BYTES, utf8Bytes } from '../../db/live/payloads.ts';
 import { LIMITS } from '../../src/contract/limits.ts';
-import { type ConversationId, type TurnId, uuidv7 } from '../../src/kernel/ids.ts';
-import { PartialBus } from '../../src/live/partial-bus.ts';
+import { uuidv7 } from '../../src/kernel/ids.ts';
 import { PartialText } from '../../src/live/partial-text.ts';
 import { packPartial, unpackPartial } from '../../src/live/partial-wire.ts';
-import { ManualClock } from '../support/manual-clock.ts';
 
 describe('an answer in parts', () => {
   const anyText = fc.string({ unit: 'binary', maxLength: 60 });
@@ -77,111 +75,5 @@ describe('an answer in parts', () => {
     for (const text of [...long, '漢'.repeat(2_667), '']) check(text);
     fc.assert(fc.property(fc.string({ unit: 'binary', maxLength: 5_000, size: 'max' }), check), { numRuns: 50 });
     expect(packPartial({ ...letter, x: '漢'.repeat(2_667) }).length, 'full payloads').to.equal(2);
-  });
-});
-
-describe('the partial bus', () => {
-  const turn = { workspaceId: uuidv7(), accountId: uuidv7(), conversationId: uuidv7<'conversation'>(), turnId: uuidv7<'turn'>() };
-  const bus = (serverId: string, clock: ManualClock, bytesMax?: number) =>
-    new PartialBus({ serverId, clock, wake: () => {}, ...(bytesMax === undefined ? {} : { bytesMax }) });
-  const carry = (from: PartialBus, to: PartialBus, lose = false) => {
-    for (const { payload } of from.take()) if (!lose) to.receive(payload);
-  };
-  const textOf = (of: PartialBus) => of.of(turn.workspaceId, turn.accountId).map(({ words }) => words.from(0));
-  const write = (to: PartialBus, offset: number, text: string) =>
-    to.publish({ ...turn, epoch: 1, offset, text, stage: 'Thinking…', full: false });
-  const rewrite = (to: PartialBus, text: string) => to.publish({ ...turn, epoch: 1, offset: 0, text, stage: 'Thinking…', full: true });
-
-  it('gives a server that came late, or lost a word, the whole text within 5 s, and the stage at once', () => {
-    const clock = new ManualClock();
-    const [here, there] = [bus('a', clock), bus('b', clock)];
-    write(here, 0, 'one ');
-    carry(here, there, true);
-    write(here, 4, 'two ');
-    carry(here, there);
-    expect(textOf(there)).to.deep.equal(['']);
-    expect(there.stageOf(turn.turnId)).to.equal('Thinking…');
-    clock.advance(5_000);
-    carry(here, there);
-    expect(textOf(there)).to.deep.equal(['one two ']);
-  });
-
-  it('gives a server whose connection was new the whole text at once, however long it is', () => {
-    const clock = new ManualClock();
-    const [here, there] = [bus('a', clock), bus('b', clock)];
-    const long = 'words '.repeat(20_000);
-    write(here, 0, long);
-    carry(here, there, true);
-    there.missed();
-    carry(there, here);
-    carry(here, there);
-    expect(textOf(there)).to.deep.equal([long]);
-    expect(there.take(), 'it asks once').to.deep.equal([]);
-  });
-
-  it('clears a turn everywhere, and forgets nothing of its size', () => {
-    const clock = new ManualClock();
-    const [here, there] = [bus('a', clock), bus('b', clock)];
-    write(here, 0, 'one');
-    carry(here, there);
-    here.clear(turn.conversationId, turn.turnId);
-    carry(here, there);
-    for (const one of [here, there]) expect([one.size, one.stageOf(turn.turnId)]).to.deep.equal([{ turns: 0, bytes: 0 }, null]);
-    expect(clock.timers).to.equal(0);
-  });
-
-  it('tells a rewritten text as a new beginning', () => {
-    const clock = new ManualClock();
-    const [here, there] = [bus('a', clock), bus('b', clock)];
-    write(here, 0, 'the failed call');
-    carry(here, there);
-    rewrite(here, 'another');
-    carry(here, there);
-    expect(textOf(there)).to.deep.equal(['another']);
-  });
-
-  it('takes over when the next report of the attempt comes to another server', () => {
-    const clock = new ManualClock();
-    const [here, there] = [bus('a', clock), bus('b', clock)];
-    write(here, 0, 'one ');
-    carry(here, there);
-    expect(write(there, 4, 'two')).to.equal('ok');
-    carry(there, here);
-    expect(textOf(here)).to.deep.equal(['one two']);
-  });
-
-  it('says everything again after a batch was lost on the way', () => {
-    const clock = new ManualClock();
-    const [here, there] = [bus('a', clock), bus('b', clock)];
-    write(here, 0, 'one ');
-    here.take();
-    here.unsent();
-    write(here, 4, 'two');
-    carry(here, there);
-    expect(textOf(there)).to.deep.equal(['one two']);
-  });
-
-  it('drops the least recently changed turn when all together are too large, and one whose server died in time', () => {
-    const clock = new ManualClock();
-    const small = bus('a', clock, 10_000);
-    const publish = (turnId: TurnId) =>
-      small.publish({ ...turn, turnId, epoch: 1, offset: 0, text: 'x'.repeat(2_000), stage: null, full: true });
-    const turns = [uuidv7<'turn'>(), uuidv7<'turn'>(), uuidv7<'turn'>()] as const;
-    publish(turns[0]);
-    publish(turns[1]);
-    publish(turns[0]);
-    publish(turns[2]);
-    expect(small.of(turn.workspaceId, turn.accountId).map(({ turnId }) => turnId)).to.deep.equal([turns[0], turns[2]]);
-    clock.advance(21 * 60_000);
-    expect(small.size).to.deep.equal({ turns: 0, bytes: 0 });
-  });
-
-  it('never keeps a clear from the others because the turn was not known here', () => {
-    const clock = new ManualClock();
-    const [here, there] = [bus('a', clock), bus('b', clock)];
-    write(there, 0, 'one');
-    here.clear(turn.conversationId as ConversationId, turn.turnId);
-    carry(here, there);
-    expect(textOf(there)).to.deep.equal([]);
   });
 });

@@ -111,6 +111,14 @@ describe('an audience', () => {
       true,
     ]);
   });
+
+  it('hears of it again after a snapshot, which may have said something else in between', () => {
+    const audience = new Audience({ workspaceId: uuidv7<'workspace'>(), accountId: uuidv7<'account'>() });
+    const said = (json: string) => !audience.isRepeat('turn', json, true);
+    expect(said('second')).to.equal(true);
+    audience.snapshotSent();
+    expect([said('second'), said('second')]).to.deep.equal([true, false]);
+  });
 });
 
 describe('the version book', () => {

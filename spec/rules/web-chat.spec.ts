@@ -2,7 +2,7 @@
  * Owns: proof that the chat asks for what its state needs: questions in order, pages again after a snapshot, no question twice.
  */
 import { expect } from 'chai';
-import type { EntryPage, PostQuestionRequest, QuestionResponse } from '../../src/contract/web.ts';
+import type { EntryPage, PostQuestionRequest, QuestionResponse, Turn } from '../../src/contract/web.ts';
 import { ChatController } from '../../src/web/chat/controller.ts';
 import type { ApiFailure, ApiResult, ChatApi } from '../../src/web/net/api.ts';
 import type { StreamHandlers } from '../../src/web/net/event-stream.ts';
@@ -67,8 +67,8 @@ class Requests implements ChatApi {
     return failure === undefined ? { ok: true, value: this.#ledger.ask(request.requestId, request.text) } : failed(failure);
   }
 
-  async stop() {
-    return failed(unreachable);
+  async stop(): Promise<ApiResult<Turn>> {
+    return failed(this.failures.shift() ?? unreachable);
   }
 
   async read(lastReadAt: string) {
@@ -232,6 +232,58 @@ describe('the chat', () => {
     expect(chat.controller.connection.get().outdated).to.equal(false);
     chat.say('snapshot', { conversations: 'many' });
     expect(chat.controller.connection.get().outdated).to.equal(true);
+  });
+});
+
+describe('a stop', () => {
+  it('that meets the end of its turn leaves the answer there once, and is no failure (C1)', async () => {
+    const ledger = talk(0);
+    const { turn } = ledger.ask('q', 'Why?');
+    ledger.claim();
+    ledger.write('Because.');
+    const { controller, requests, say, lines, settled } = openChat(ledger);
+    say('snapshot', ledger.snapshot());
+    await settled();
+    expect(lines()).to.deep.equal(ledger.lines());
+    const told = ledger.log.length;
+    requests.failures.push(refusal(409, 'TURN_ALREADY_ENDED', 'never'));
+    const stopping = controller.stopTurn(turn.id);
+    ledger.end('DONE', ['Because.']);
+    await stopping;
+    for (const event of ledger.log.slice(told)) {
+      if (event.type === 'turn') say('turn', event.turn);
+      if (event.type === 'entry') say('entry', event.entry);
+    }
+    expect(lines()).to.deep.equal(['? Why? [none]', '! Because. [done]']);
+    expect([controller.notice.get(), controller.chat.get().stopping]).to.deep.equal([null, []]);
+  });
+
+  it('lets a question behind it be sent again under its requestId, at once and later: it is one question (C12)', async () => {
+    const ledger = talk(0);
+    const { turn } = ledger.ask('q', 'Why?');
+    ledger.claim();
+    const { controller, requests, clock, say, lines, settled } = openChat(ledger);
+    say('snapshot', ledger.snapshot());
+    await settled();
+    const stopping = controller.stopTurn(turn.id);
+    requests.failures.push(unreachable, unreachable);
+    const asking = controller.ask('And then?');
+    await Promise.all([stopping, asking]);
+    const [{ requestId = '' } = {}] = requests.asked;
+    ledger.ask(requestId, 'And then?'); // only its answer was lost
+    for (const pauseMs of [100, 5_000]) {
+      await clock.advanceAsync(pauseMs);
+      if (pauseMs === 100) requests.failures.push(unreachable);
+      await controller.resend(requestId);
+    }
+    for (const event of ledger.log) {
+      if (event.type === 'turn') say('turn', event.turn);
+      if (event.type === 'entry') say('entry', event.entry);
+    }
+    expect(new Set(requests.asked.map((asked) => asked.requestId)).size).to.equal(1);
+    expect(requests.asked.length).to.be.greaterThan(1);
+    expect(lines().filter((line) => line.includes('And then?'))).to.have.length(1);
+    expect(ledger.turns).to.have.length(2);
   });
 });
 

@@ -33,6 +33,13 @@ function takeWritten(): Buffer {
 
 /** A first comment, so that a reader knows that the stream is open. */
 const GREETING = takeWritten();
+/** No proxy may keep, change or gather what is sent. */
+export const STREAM_HEADERS = {
+  'Content-Type': 'text/event-stream',
+  'Cache-Control': 'no-store, no-transform',
+  'X-Accel-Buffering': 'no',
+} as const;
+
 const COMMENT = ':';
 const PING = bytesOf(COMMENT);
 
@@ -70,7 +77,7 @@ export class SseChannel implements EventSink {
     ctx.req.socket.setKeepAlive(true);
     ctx.respond = false;
     ctx.status = 200;
-    ctx.set({ 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store, no-transform', 'X-Accel-Buffering': 'no' });
+    ctx.set(STREAM_HEADERS);
     ctx.res.once('close', () => this.#gone());
     ctx.res.on('error', () => this.destroy());
     if (ctx.res.destroyed || ctx.req.socket.destroyed) this.destroy();

@@ -89,9 +89,9 @@ export const TRANSIENT = {
     unknownOutcome: 'the lock is asked for again',
     clientSees: 'nothing; held too late, one attempt of each running turn',
   },
-  /** The LISTEN connection: for ever, with a growing pause. */
+  /** The LISTEN connection: for ever, with a growing pause that is short enough for pages to be right again within 2 s of the heal. */
   sessionConnection: {
-    growsMs: [50, 5_000],
+    growsMs: [50, 1_000],
     unknownOutcome: 'the catch-up sweep reads what was missed',
     clientSees: 'live updates up to 2 s late',
   },

@@ -83,6 +83,11 @@ export class Audience {
     return waiting && repeat;
   }
 
+  /** A reader got a snapshot, which may say something else about waiting turns than their last events: their next ones are no repeats. */
+  snapshotSent(): void {
+    this.#lastWaiting.clear();
+  }
+
   #clear(): void {
     this.#turnIds.clear();
     this.#entryIds.clear();

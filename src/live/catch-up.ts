@@ -49,6 +49,15 @@ export class CatchUp {
     return this.#sweeping;
   }
 
+  /**
+   * Compares once, with rows that are read from now on: a sweep that runs already may have read them before words were heard again.
+   * Rejects when the rows cannot be read.
+   */
+  async sweepAfresh(): Promise<void> {
+    await this.#sweeping?.catch(() => {});
+    await this.sweep();
+  }
+
   async stop(): Promise<void> {
     this.#timer?.cancel();
     this.#stop.abort();

@@ -75,7 +75,7 @@ export function createLive(options: LiveOptions): Live {
   const catchUp = new CatchUp({ ...options, hub, feed: changes, book });
   const gapListeners: (() => void)[] = [];
   const onGap = async () => {
-    await catchUp.sweep();
+    await catchUp.sweepAfresh();
     if (redis === null) partials.missed();
     for (const listener of gapListeners) listener();
   };

@@ -3,13 +3,14 @@
  * An attempt's reports may reach any server. Whoever takes one passes it on: deltas in the next batch, the beginning again every 5 s for
  * servers that came later. A server that missed the beginning shows the stage until then; one that may have missed words (its connection was
  * new) says hello, and the others say what they know from its beginning.
- * Limits: `partialMaxChars` per turn, `bytesMax` for all (the least recently changed goes first), `ageMaxMs` without a word.
+ * Limits: `partialMaxChars` per turn, `bytesMax` for all (the least recently changed goes first), `AGE_MAX_MS` without a word.
  */
 
 import type { AttemptPartial, PartialSink } from '../../actors/index.ts';
 import type { Message } from '../../db/live/payloads.ts';
 import type { Clock, Timer } from '../kernel/clock.ts';
 import type { ConversationId, TurnId } from '../kernel/ids.ts';
+import { EndedAttempts } from './ended-attempts.ts';
 import { PartialText } from './partial-text.ts';
 import { isHello, type PartialLetter, packHello, packPartial, unpackPartial } from './partial-wire.ts';
 import type { PeerSource } from './peer-post.ts';
@@ -49,6 +50,8 @@ const WHOLE_EVERY_MS = 5_000;
 const WHOLE_MAX_CHARS = 64_000;
 /** Longer than any turn may run: its server died without a word. */
 const AGE_MAX_MS = 20 * 60_000;
+/** Ends that wait to be told to the others; with more the oldest is left to the rows. */
+const CLEARED_MAX = 1_000;
 const NOTHING_TOLD = { epoch: -1, rewrites: 0, sent: 0, wholeAtMs: Number.NEGATIVE_INFINITY };
 
 export class PartialBus implements PartialSink, PeerSource {
@@ -56,8 +59,11 @@ export class PartialBus implements PartialSink, PeerSource {
   readonly #listeners: PartialListener[] = [];
   /** The least recently changed first. */
   readonly #turns = new Map<string, Held>();
+  readonly #ended = new EndedAttempts();
   #cleared: PartialLetter[] = [];
   #saysHello = false;
+  /** What the last batch carried beside words. */
+  #taken: { readonly hello: boolean; readonly cleared: readonly PartialLetter[] } = { hello: false, cleared: [] };
   #bytes = 0;
   #timer: Timer | undefined;
 
@@ -75,7 +81,8 @@ export class PartialBus implements PartialSink, PeerSource {
   }
 
   publish(partial: AttemptPartial): 'ok' | 'resync' {
-    const held = this.#hold(partial);
+    if (this.#ended.has(partial.turnId, partial.epoch)) return 'ok';
+    const held = this.#hold(partial, partial.epoch);
     const answer = this.#fold(held, partial);
     held.own = true;
     held.dirty = true;
@@ -85,14 +92,26 @@ export class PartialBus implements PartialSink, PeerSource {
 
   clear(conversationId: ConversationId, turnId: TurnId): void {
     const held = this.#turns.get(turnId);
-    this.forget(turnId);
-    const whose = { w: held?.workspaceId ?? '', a: held?.accountId ?? '' };
-    this.#cleared.push({ s: this.#options.serverId, ...whose, c: conversationId, t: turnId, e: null, o: null, x: '', g: null });
+    const epoch = held?.words.epoch;
+    this.#end(turnId, epoch);
+    const whose = { s: this.#options.serverId, w: held?.workspaceId ?? '', a: held?.accountId ?? '', c: conversationId, t: turnId };
+    this.#cleared.push({ ...whose, e: null, o: null, x: '', g: null, ...(epoch === undefined ? {} : { u: epoch }) });
     this.#options.wake();
   }
 
-  /** Drops a turn's words here, without a word to others: the rows say that it ended. */
+  /** The turn is over for good: drops its words here, without a word to others, who read the same rows. */
   forget(turnId: string): void {
+    this.#end(turnId, Number.POSITIVE_INFINITY);
+  }
+
+  /** Attempts up to `epoch` are over. undefined: nobody knows which it was; what is held goes, and nothing is remembered. */
+  #end(turnId: string, epoch: number | undefined): void {
+    if (epoch !== undefined) this.#ended.note(turnId, epoch);
+    const held = this.#turns.get(turnId);
+    if (held && held.words.epoch <= (epoch ?? held.words.epoch)) this.#drop(turnId);
+  }
+
+  #drop(turnId: string): void {
     const held = this.#turns.get(turnId);
     if (!held) return;
     this.#bytes -= held.words.bytes;
@@ -119,10 +138,11 @@ export class PartialBus implements PartialSink, PeerSource {
       return;
     }
     if (letter.e === null) {
-      this.forget(letter.t);
+      this.#end(letter.t, letter.u);
       return;
     }
-    const held = this.#hold({ workspaceId: letter.w, accountId: letter.a, conversationId: letter.c, turnId: letter.t });
+    if (this.#ended.has(letter.t, letter.e)) return;
+    const held = this.#hold({ workspaceId: letter.w, accountId: letter.a, conversationId: letter.c, turnId: letter.t }, letter.e);
     const report = { epoch: letter.e, offset: letter.o, text: letter.x, stage: letter.g, full: letter.f === true };
     this.#fold(held, report);
     held.own = false;
@@ -135,15 +155,23 @@ export class PartialBus implements PartialSink, PeerSource {
   }
 
   take(): readonly Message[] {
-    const hello = this.#saysHello ? [packHello(this.#options.serverId)] : [];
+    this.#taken = { hello: this.#saysHello, cleared: this.#cleared };
     this.#saysHello = false;
-    const cleared = this.#cleared.flatMap(packPartial);
     this.#cleared = [];
+    const hello = this.#taken.hello ? [packHello(this.#options.serverId)] : [];
+    const cleared = this.#taken.cleared.flatMap(packPartial);
     const told = [...this.#turns.values()].filter((held) => held.own && held.dirty).flatMap((held) => this.#tell(held));
     return [...hello, ...cleared, ...told];
   }
 
   unsent(): void {
+    this.#saysHello ||= this.#taken.hello;
+    this.#cleared = [...this.#taken.cleared, ...this.#cleared].slice(-CLEARED_MAX);
+    this.#taken = { hello: false, cleared: [] };
+    this.#tellAnew();
+  }
+
+  #tellAnew(): void {
     for (const held of this.#turns.values()) {
       held.told = { ...NOTHING_TOLD };
       held.dirty = held.own;
@@ -151,18 +179,20 @@ export class PartialBus implements PartialSink, PeerSource {
   }
 
   #sayAgain(): void {
-    this.unsent();
+    this.#tellAnew();
     this.#options.wake();
   }
 
   /** Drops everything and stops. */
   close(): void {
-    for (const turnId of [...this.#turns.keys()]) this.forget(turnId);
+    for (const turnId of [...this.#turns.keys()]) this.#drop(turnId);
   }
 
-  #hold(turn: Omit<RunningPartial, 'words'>): Held {
+  #hold(turn: Omit<RunningPartial, 'words'>, epoch: number): Held {
     const known = this.#turns.get(turn.turnId);
-    if (known) return known;
+    // A conversation that was given to another account is answered there by a new attempt.
+    if (known && (known.accountId === turn.accountId || known.words.epoch >= epoch)) return known;
+    this.#drop(turn.turnId);
     const { workspaceId, accountId, conversationId, turnId } = turn;
     const words = new PartialText();
     const held: Held = {
@@ -184,7 +214,7 @@ export class PartialBus implements PartialSink, PeerSource {
     const bytesMax = this.#options.bytesMax ?? BYTES_MAX;
     for (const [turnId] of this.#turns) {
       if (this.#bytes <= bytesMax || turnId === held.turnId) break;
-      this.forget(turnId);
+      this.#drop(turnId);
     }
     for (const listener of this.#listeners) listener(held);
     return answer;
@@ -210,7 +240,7 @@ export class PartialBus implements PartialSink, PeerSource {
   #tick(): void {
     const nowMs = this.#options.clock.monotonicMs();
     for (const held of this.#turns.values()) {
-      if (nowMs - held.changedAtMs >= AGE_MAX_MS) this.forget(held.turnId);
+      if (nowMs - held.changedAtMs >= AGE_MAX_MS) this.#drop(held.turnId);
       else if (held.own) held.dirty = true;
     }
     this.#options.wake();

@@ -15,8 +15,10 @@ const partialLetterSchema = z.object({
   a: z.string(),
   c: z.string(),
   t: z.string(),
-  /** Epoch; null clears the turn. */
+  /** Epoch; null: an attempt is over, and its words go. */
   e: z.number().int().nullable(),
+  /** With `e` null: attempts up to this epoch are over. Absent: its server did not know which it was. */
+  u: z.number().int().optional(),
   /** Offset; null: only the stage is known. */
   o: z.number().int().nullable(),
   /** Words. */

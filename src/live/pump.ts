@@ -32,7 +32,8 @@ export interface PumpOptions {
 /** Accounts that one batch serves. */
 const BATCH_MAX = 50;
 const RETRY_MIN_MS = 250;
-const RETRY_MAX_MS = 5_000;
+/** Short enough, with its jitter, that a page is right again within 2 s of the heal. */
+const RETRY_MAX_MS = 1_000;
 /** Failed reads in a row, with a database that answers, before an account's streams are closed: a bug, not a bad moment. */
 const FAILURES_MAX = 5;
 
@@ -165,6 +166,7 @@ export class Pump {
     const snapshot: Snapshot = { conversations, partials: shown.map((partial) => toPartial(partial, 0, partial.words.from(0))) };
     const json = JSON.stringify(snapshot);
     for (const stream of work.snapshotFor) if (audience.streams.has(stream)) stream.sendSnapshot(json, shown);
+    audience.snapshotSent();
   }
 
   #sendTurn(audience: Audience, turn: Turn): void {

@@ -1,7 +1,7 @@
 /** `GET …/mentor/events`: the event stream of the account (server-sent events). Membership and sign-in are asked again before everything it sends. */
 import { requireProvenMember } from '../auth/authenticator.ts';
 import type { Route } from '../route.ts';
-import { SseChannel } from '../sse.ts';
+import { SseChannel, STREAM_HEADERS } from '../sse.ts';
 import type { WebDeps } from './deps.ts';
 
 export function getEvents({ db, authenticator, live, clock }: WebDeps): Route {
@@ -12,7 +12,7 @@ export function getEvents({ db, authenticator, live, clock }: WebDeps): Route {
       const { member, proof } = await requireProvenMember(ctx, authenticator, db);
       if (ctx.method === 'HEAD') {
         ctx.status = 200;
-        ctx.type = 'text/event-stream';
+        ctx.set(STREAM_HEADERS);
         return;
       }
       live.open(member, () => new SseChannel(ctx, clock), proof);

@@ -24,9 +24,13 @@ export interface StreamPorts {
 }
 
 const backoffMinMs = 250;
-const backoffMaxMs = 5_000;
+/** Short enough that the page is right again within 2 s of the heal, however long its server was away. */
+const backoffMaxMs = 2_000;
 /** The server pings every 15 s: three missed pings are a dead connection. */
 const silenceMaxMs = 45_000;
+/** The account has too many streams open. Others must be closed first: it is tried again at the pace that the server asks for. */
+const crowdedStatus = 429;
+const crowdedPauseMs = 15_000;
 /** Statuses that trying again cannot change. */
 const REFUSALS = [401, 403, 404];
 
@@ -46,6 +50,7 @@ export class EventStream {
   #failures = 0;
   #lastByteMs = 0;
   #opened = false;
+  #crowded = false;
   #refused = false;
   #hurry = false;
 
@@ -113,7 +118,7 @@ export class EventStream {
     if (!this.#hurry) {
       this.#wait = new AbortController();
       const signal = AbortSignal.any([this.#wait.signal, stopped]);
-      await pause(this.#ports.clock, backoffMs(this.#failures, this.#ports.random()), signal);
+      await pause(this.#ports.clock, this.#crowded ? crowdedPauseMs : backoffMs(this.#failures, this.#ports.random()), signal);
       this.#wait = null;
     }
     this.#hurry = false;
@@ -130,6 +135,7 @@ export class EventStream {
       watchdog = this.#ports.clock.after(silenceMaxMs, () => connection.abort());
       this.#lastByteMs = this.#ports.clock.monotonicMs();
     };
+    this.#crowded = false;
     try {
       alive();
       const response = await this.#ports.fetch(this.#url, {
@@ -139,6 +145,7 @@ export class EventStream {
         signal,
       });
       if (REFUSALS.includes(response.status)) return response.status;
+      this.#crowded = response.status === crowdedStatus;
       if (!response.ok || response.body === null) return null;
       await this.#read(response.body, alive, signal);
     } catch {

@@ -39,7 +39,7 @@ const aliveEveryMs = 10_000;
 /** A leader that says nothing for so long has been frozen by the browser. */
 const leaderSilenceMaxMs = 50_000;
 /** A browser slows the timers of hidden tabs: a leader that sits out a longer pause than this is told to go on by a tab that is awake. */
-const leaderPauseMaxMs = 5_000;
+const leaderPauseMaxMs = 2_500;
 
 export class SharedStream {
   readonly #name: string;
