@@ -15,7 +15,7 @@ export class OutboxProcess {
 
   private constructor(task: WorkerTask) {
     const program = [path.join(root, 'spec/support/outbox-worker.ts'), JSON.stringify(task)];
-    this.#child = spawn(path.join(root, 'node_modules/.bin/node'), program, { cwd: root, stdio: ['ignore', 'pipe', 'inherit'] });
+    this.#child = spawn(path.join(root, 'node_modules/.bin/node'), program, { cwd: root, stdio: ['pipe', 'pipe', 'inherit'] });
     this.#exited = once(this.#child, 'exit');
   }
 

@@ -19,4 +19,5 @@ const { databaseUrl, apiUrl, times, lookEveryMs } = JSON.parse(process.argv[2] ?
 const db = await openTestDatabase(databaseUrl);
 const { outbox } = openOutbox(db, { sender: sender(apiUrl), times });
 systemClock.every(lookEveryMs, () => outbox.look());
+process.stdin.resume().on('end', () => process.exit()); // it lives as long as whoever started it
 process.stdout.write('posting\n');
