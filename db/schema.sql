@@ -1,5 +1,22 @@
 -- The schema after every migration. Written by `npm run schema`; change it by a migration, never here.
 
+-- FUNCTION enqueue_slack_digest()
+
+CREATE FUNCTION public.enqueue_slack_digest() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+begin
+  insert into outbox_action (id, kind, workspace_id, team_id, channel_id, digest_id, due_at)
+  select gen_random_uuid(), 'SLACK_DIGEST', c.workspace_id, c.slack_team_id, c.slack_channel_id, new.id, clock_timestamp()
+  from mentor_conversation c
+  where c.id = new.conversation_id and c.slack_channel_id is not null
+    and exists (select from slack_connection k where k.team_id = c.slack_team_id and k.workspace_id = c.workspace_id and k.state = 'ACTIVE')
+    -- rule: R16: the user is still who the conversation belongs to.
+    and exists (select from slack_identity i where i.team_id = c.slack_team_id and i.user_id = c.slack_user_id and i.account_id = c.account_id)
+  on conflict (digest_id) do nothing;
+  return null;
+end $$;
+
 -- FUNCTION enqueue_slack_post()
 
 CREATE FUNCTION public.enqueue_slack_post() RETURNS trigger
@@ -557,7 +574,7 @@ CREATE TABLE public.outbox_action (
     workspace_id uuid NOT NULL,
     team_id text NOT NULL,
     channel_id text NOT NULL,
-    thread_ts text NOT NULL,
+    thread_ts text,
     turn_id uuid,
     notice text,
     user_id text,
@@ -574,13 +591,15 @@ CREATE TABLE public.outbox_action (
     moved_by text DEFAULT 'server'::text NOT NULL,
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     ended_at timestamp with time zone,
+    digest_id uuid,
     CONSTRAINT outbox_action_due CHECK (((state <> ALL (ARRAY['PENDING'::text, 'RETRY'::text])) OR (due_at IS NOT NULL))),
     CONSTRAINT outbox_action_ended CHECK (((state = ANY (ARRAY['SENT'::text, 'DEAD'::text])) = (ended_at IS NOT NULL))),
-    CONSTRAINT outbox_action_kind CHECK ((((kind = 'SLACK_POST'::text) = (turn_id IS NOT NULL)) AND ((kind = 'SLACK_NOTICE'::text) = ((notice IS NOT NULL) AND (event_id IS NOT NULL))))),
-    CONSTRAINT outbox_action_kind_check CHECK ((kind = ANY (ARRAY['SLACK_POST'::text, 'SLACK_NOTICE'::text]))),
+    CONSTRAINT outbox_action_kind CHECK ((((kind = 'SLACK_POST'::text) = (turn_id IS NOT NULL)) AND ((kind = 'SLACK_NOTICE'::text) = ((notice IS NOT NULL) AND (event_id IS NOT NULL))) AND ((kind = 'SLACK_DIGEST'::text) = (digest_id IS NOT NULL)))),
+    CONSTRAINT outbox_action_kind_check CHECK ((kind = ANY (ARRAY['SLACK_POST'::text, 'SLACK_NOTICE'::text, 'SLACK_DIGEST'::text]))),
     CONSTRAINT outbox_action_moved_by_check CHECK ((moved_by = ANY (ARRAY['server'::text, 'operator'::text]))),
     CONSTRAINT outbox_action_sending CHECK (((state <> 'SENDING'::text) OR ((lease_id IS NOT NULL) AND (lease_until IS NOT NULL) AND (started_at IS NOT NULL)))),
-    CONSTRAINT outbox_action_state_check CHECK ((state = ANY (ARRAY['PENDING'::text, 'SENDING'::text, 'SENT'::text, 'RETRY'::text, 'UNCERTAIN'::text, 'PARKED'::text, 'DEAD'::text])))
+    CONSTRAINT outbox_action_state_check CHECK ((state = ANY (ARRAY['PENDING'::text, 'SENDING'::text, 'SENT'::text, 'RETRY'::text, 'UNCERTAIN'::text, 'PARKED'::text, 'DEAD'::text]))),
+    CONSTRAINT outbox_action_thread CHECK (((kind <> 'SLACK_POST'::text) OR (thread_ts IS NOT NULL)))
 );
 
 -- SEQUENCE outbox_action_seq_seq
@@ -778,6 +797,14 @@ CREATE TABLE public.web_session (
     last_moment_at timestamp with time zone NOT NULL,
     CONSTRAINT web_session_bounded CHECK ((ends_at <= last_moment_at)),
     CONSTRAINT web_session_id_hash_check CHECK ((octet_length(id_hash) = 32))
+);
+
+-- TABLE weekly_sweep
+
+CREATE TABLE public.weekly_sweep (
+    name text NOT NULL,
+    week date NOT NULL,
+    CONSTRAINT weekly_sweep_name_check CHECK (((char_length(name) >= 1) AND (char_length(name) <= 60)))
 );
 
 -- TABLE workspace
@@ -1014,6 +1041,11 @@ ALTER TABLE ONLY public.mentor_turn
 ALTER TABLE ONLY public.operator_action
     ADD CONSTRAINT ux_operator_action_key UNIQUE (idempotency_key);
 
+-- CONSTRAINT outbox_action ux_outbox_action_digest
+
+ALTER TABLE ONLY public.outbox_action
+    ADD CONSTRAINT ux_outbox_action_digest UNIQUE (digest_id);
+
 -- CONSTRAINT outbox_action ux_outbox_action_event
 
 ALTER TABLE ONLY public.outbox_action
@@ -1053,6 +1085,11 @@ ALTER TABLE ONLY public.waiting_pull
 
 ALTER TABLE ONLY public.web_session
     ADD CONSTRAINT web_session_pkey PRIMARY KEY (id_hash);
+
+-- CONSTRAINT weekly_sweep weekly_sweep_pkey
+
+ALTER TABLE ONLY public.weekly_sweep
+    ADD CONSTRAINT weekly_sweep_pkey PRIMARY KEY (name);
 
 -- CONSTRAINT workspace_member workspace_member_pkey
 
@@ -1096,6 +1133,10 @@ CREATE INDEX ix_llm_usage_event_unknown_cost ON public.llm_usage_event USING btr
 -- INDEX ix_mentor_conversation_threads
 
 CREATE INDEX ix_mentor_conversation_threads ON public.mentor_conversation USING btree (parent_conversation_id, created_at DESC) WHERE (parent_conversation_id IS NOT NULL);
+
+-- INDEX ix_mentor_entry_copies
+
+CREATE INDEX ix_mentor_entry_copies ON public.mentor_entry USING btree (created_at, id) WHERE ((kind = 'TOOL_RESULT'::text) AND (erased_at IS NULL));
 
 -- INDEX ix_mentor_entry_outside
 
@@ -1224,6 +1265,10 @@ CREATE UNIQUE INDEX ux_slack_connection_team ON public.slack_connection USING bt
 -- INDEX ux_slack_connection_workspace
 
 CREATE UNIQUE INDEX ux_slack_connection_workspace ON public.slack_connection USING btree (workspace_id) WHERE (state <> 'ENDED'::text);
+
+-- TRIGGER mentor_entry enqueue_slack_digest
+
+CREATE TRIGGER enqueue_slack_digest AFTER INSERT ON public.mentor_entry FOR EACH ROW WHEN ((new.kind = 'DIGEST'::text)) EXECUTE FUNCTION public.enqueue_slack_digest();
 
 -- TRIGGER agent_run enqueue_slack_post
 
@@ -1358,6 +1403,11 @@ ALTER TABLE ONLY public.mentor_turn
 
 ALTER TABLE ONLY public.mentor_turn
     ADD CONSTRAINT mentor_turn_question_fk FOREIGN KEY (question_entry_id, workspace_id) REFERENCES public.mentor_entry(id, workspace_id);
+
+-- FK CONSTRAINT outbox_action outbox_action_digest_fk
+
+ALTER TABLE ONLY public.outbox_action
+    ADD CONSTRAINT outbox_action_digest_fk FOREIGN KEY (digest_id, workspace_id) REFERENCES public.mentor_entry(id, workspace_id);
 
 -- FK CONSTRAINT outbox_action outbox_action_turn_fk
 

@@ -18,6 +18,7 @@ export function openSlack({ config, db, log, metrics }: { config: Config; db: Da
     ...{
       apiUrl: slack.apiUrl,
       readEveryMs: slack.readEveryMs,
+      retentionMs: slack.retentionMs,
       signingSecret: slack.signingSecret,
       app: slack.app,
       appUrl: publicUrl ?? `http://localhost:${port}`,

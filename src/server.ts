@@ -3,7 +3,9 @@
  */
 import { type Actors, createActors, failureTexts, type SandboxHost } from '../actors/index.ts';
 import { reconcileSlots } from '../db/ledger/slots.ts';
+import { connectionKeys } from '../db/models/connections.ts';
 import { writeEnvironmentModel } from '../db/models/environment.ts';
+import { slackTokens } from '../db/slack/connections.ts';
 import type { Config } from './config.ts';
 import { buildContext } from './context/build.ts';
 import { ContextDesk } from './context/desk.ts';
@@ -16,10 +18,10 @@ import type { Gateway } from './gateway/index.ts';
 import { createAgentListener, createOpsListener, createWebListener, type HttpListener, requireLocalAdmin } from './http/index.ts';
 import { systemClock } from './kernel/clock.ts';
 import type { Log } from './kernel/log.ts';
+import { rotateSecrets } from './kernel/rotate-secrets.ts';
 import { SecretBox } from './kernel/secret-box.ts';
 import { createLive, type Live } from './live/index.ts';
 import { type LocalSandboxes, localHost, prepareLocalSandboxes } from './local-sandboxes.ts';
-import { rotateKeys } from './models/admin.ts';
 import { MemberAdmin } from './models/members.ts';
 import { createMetrics, type Metrics, recover } from './ops/index.ts';
 import { buildName, type Operators, openOperators } from './server-operators.ts';
@@ -39,7 +41,7 @@ import {
 } from './server-parts.ts';
 import { openPeople, type PeopleParts } from './server-people.ts';
 import { openSlack } from './server-slack.ts';
-import { rotateTokens, type Slack } from './slack/index.ts';
+import type { Slack } from './slack/index.ts';
 
 export interface ServerHooks {
   /** Instead of local processes; `gateway` is the agent listener's address. */
@@ -69,9 +71,9 @@ export async function startServer(config: Config, log: Log, hooks: ServerHooks =
     const sandboxes = await preparing;
     await reconcileSlots(opened.db, config.capacityTurns);
     await writeEnvironmentModel(opened.db, environmentModel(config));
-    const sealed = { db: opened.db, secrets: new SecretBox(config.secretKeys), log };
-    await rotateKeys(sealed);
-    await rotateTokens(sealed);
+    const secrets = new SecretBox(config.secretKeys);
+    await rotateSecrets({ secrets, log, what: 'connection key', store: connectionKeys(opened.db) });
+    await rotateSecrets({ secrets, log, what: 'slack token', store: slackTokens(opened.db) });
     return await assemble({ config, log, opened, hooks, sandboxes });
   } catch (error) {
     await opened.close();

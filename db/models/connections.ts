@@ -3,6 +3,7 @@
  */
 import { z } from 'zod';
 import type { ConnectionInput, ConnectionView } from '../../src/contract/admin.ts';
+import type { SecretStore } from '../../src/kernel/rotate-secrets.ts';
 import { type Executor, sql } from '../pool.ts';
 
 const idRow = z.object({ id: z.string() });
@@ -58,11 +59,19 @@ export async function setConnectionKey(db: Executor, id: string, sealed: Buffer)
     update llm_connection set api_key_sealed = ${sql.binary(sealed)}, updated_at = clock_timestamp() where id = ${id} returning id`);
 }
 
-const sealedRow = z.object({ id: z.string(), sealed: z.string() });
+const sealedRow = z.object({ id: z.string(), sealed: z.custom<Buffer>((value) => Buffer.isBuffer(value)) });
 
-/** Every sealed key, for a rotation. */
-export async function sealedKeys(db: Executor): Promise<readonly { readonly id: string; readonly sealed: Buffer }[]> {
-  const rows = await db.any(sql.type(sealedRow)`
-    select id, encode(api_key_sealed, 'base64') as sealed from llm_connection where api_key_sealed is not null order by id`);
-  return rows.map(({ id, sealed }) => ({ id, sealed: Buffer.from(sealed, 'base64') }));
+/** Every key that is stored, for a rotation. */
+export function connectionKeys(db: Executor): SecretStore {
+  return {
+    all: () =>
+      db.any(sql.type(sealedRow)`
+        select id, api_key_sealed as sealed from llm_connection where api_key_sealed is not null order by id`),
+    replace: async ({ id, from, to }) => {
+      const row = await db.maybeOne(sql.type(idRow)`
+        update llm_connection set api_key_sealed = ${sql.binary(to)}, updated_at = clock_timestamp()
+        where id = ${id} and api_key_sealed = ${sql.binary(from)} returning id`);
+      return row !== null;
+    },
+  };
 }

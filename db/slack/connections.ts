@@ -4,6 +4,7 @@
 import { z } from 'zod';
 import type { SlackConnectionView } from '../../src/contract/slack.ts';
 import type { WorkspaceId } from '../../src/kernel/ids.ts';
+import type { SecretStore } from '../../src/kernel/rotate-secrets.ts';
 import { type Executor, sql } from '../pool.ts';
 
 export interface SlackConnection {
@@ -74,20 +75,19 @@ export async function listTeams(db: Executor): Promise<readonly SlackConnectionV
   }));
 }
 
-const sealedRow = z.object({ id: z.string(), token: bytes });
+const sealedRow = z.object({ id: z.string(), sealed: bytes });
 
-/** Every sealed token, for a rotation. */
-export async function sealedTokens(db: Executor): Promise<readonly { readonly id: string; readonly sealed: Buffer }[]> {
-  const rows = await db.any(sql.prepared('slack_sealed', sealedRow)`
-    select id, bot_token_sealed as token from slack_connection where state = 'ACTIVE' order by id`);
-  return rows.map(({ id, token: sealed }) => ({ id, sealed }));
-}
-
-/** `from` is what was opened: a token that was replaced meanwhile stays. */
-export async function resealToken(
-  db: Executor,
-  { id, from, to }: { readonly id: string; readonly from: Buffer; readonly to: Buffer },
-): Promise<void> {
-  await db.any(sql.prepared('slack_reseal', idRow)`
-    update slack_connection set bot_token_sealed = ${sql.binary(to)} where id = ${id} and bot_token_sealed = ${sql.binary(from)} returning id`);
+/** The token of each connection, for a rotation. */
+export function slackTokens(db: Executor): SecretStore {
+  return {
+    all: () =>
+      db.any(sql.type(sealedRow)`
+        select id, bot_token_sealed as sealed from slack_connection where bot_token_sealed is not null order by id`),
+    replace: async ({ id, from, to }) => {
+      const row = await db.maybeOne(sql.type(idRow)`
+        update slack_connection set bot_token_sealed = ${sql.binary(to)}
+        where id = ${id} and bot_token_sealed = ${sql.binary(from)} returning id`);
+      return row !== null;
+    },
+  };
 }

@@ -36,6 +36,8 @@ export type Saying =
       readonly error: string | null;
     }
   | { readonly kind: 'notice'; readonly notice: string; readonly userId: string; readonly teamId: string }
+  /** A weekly digest is in the app. */
+  | { readonly kind: 'digest' }
   /** Its words are gone, or its person may not be shown them any more. */
   | { readonly kind: 'nothing'; readonly why: 'erased' | 'no_member' };
 
@@ -46,7 +48,8 @@ export interface LeasedAction extends ChannelKey {
   readonly workspaceId: WorkspaceId;
   readonly connectionId: string;
   readonly tokenSealed: Buffer;
-  readonly threadTs: string;
+  /** null: a message of its own. */
+  readonly threadTs: string | null;
   readonly attempts: number;
   readonly reads: number;
   /** When its request was allowed to leave, by the database's clock, in seconds since the epoch. */
@@ -63,10 +66,11 @@ const leasedRow = z.object({
   token: bytes,
   team_id: z.string(),
   channel_id: z.string(),
-  thread_ts: z.string(),
+  thread_ts: z.string().nullable(),
   attempts: z.number(),
   reads: z.number(),
   started_s: z.number(),
+  digest: z.boolean(),
   notice: z.string().nullable(),
   user_id: z.string().nullable(),
   status: z.enum(['DONE', 'FAILED', 'STOPPED']).nullable(),
@@ -79,12 +83,14 @@ const leasedRow = z.object({
 /** The columns of `leasedRow` from `a` (actions) and `k` (connections). */
 const LEASED = sql.fragment`
   a.id, a.lease_id, a.workspace_id, k.id as connection_id, k.bot_token_sealed as token, a.team_id, a.channel_id, a.thread_ts, a.attempts, a.reads,
-  extract(epoch from a.started_at)::float8 as started_s, a.notice, a.user_id, t.status, t.error_text,
+  extract(epoch from a.started_at)::float8 as started_s, a.digest_id is not null as digest, a.notice, a.user_id, t.status, t.error_text,
   coalesce((select json_agg(e.text order by e.seq) from mentor_entry e
     where e.turn_id = t.id and e.kind = 'ANSWER' and e.text is not null), '[]') as answers,
-  coalesce((select q.erased_at is null from mentor_entry q where q.id = t.question_entry_id), true) as asked,
+  coalesce((select q.erased_at is null from mentor_entry q where q.id = coalesce(t.question_entry_id, a.digest_id)), true) as asked,
   exists (select from workspace_member m join account p on p.id = m.account_id
-    where m.workspace_id = t.workspace_id and m.account_id = t.account_id and m.active and m.visible and p.erasure_requested_at is null) as shown`;
+    where m.workspace_id = a.workspace_id and m.account_id = coalesce(t.account_id, (
+      select c.account_id from mentor_entry d join mentor_conversation c on c.id = d.conversation_id where d.id = a.digest_id))
+      and m.active and m.visible and p.erasure_requested_at is null) as shown`;
 
 function toLeased(row: z.infer<typeof leasedRow>): LeasedAction {
   return {
@@ -95,12 +101,13 @@ function toLeased(row: z.infer<typeof leasedRow>): LeasedAction {
 }
 
 /** rule: R16 */
-function toSaying({ notice, user_id, team_id, status, answers, error_text, asked, shown }: z.infer<typeof leasedRow>): Saying {
+function toSaying({ digest, notice, user_id, team_id, status, answers, error_text, asked, shown }: z.infer<typeof leasedRow>): Saying {
   if (notice !== null) return { kind: 'notice', notice, userId: user_id ?? '', teamId: team_id };
-  // A person may delete the question or the answer while it waits here.
-  if (status === null || !asked || (status === 'DONE' && answers.length === 0)) return { kind: 'nothing', why: 'erased' };
+  // A person may delete the question, the answer or the digest while it waits here.
+  const unsayable = (status === null && !digest) || (status === 'DONE' && answers.length === 0);
+  if (!asked || unsayable) return { kind: 'nothing', why: 'erased' };
   if (!shown) return { kind: 'nothing', why: 'no_member' };
-  return { kind: 'turn', status, answers, error: error_text };
+  return status === null ? { kind: 'digest' } : { kind: 'turn', status, answers, error: error_text };
 }
 
 /**

@@ -45,7 +45,7 @@ export async function findMessage(
 
 const doneRow = z.object({ id: z.string() });
 
-/** Says fixed words in a thread, once for an event. rule: R14 */
+/** Says fixed words in a thread, once for an event, or for what its caller names instead of one. rule: R14 */
 export async function enqueueNotice(
   db: Executor,
   notice: {
@@ -54,7 +54,8 @@ export async function enqueueNotice(
     workspaceId: WorkspaceId;
     teamId: string;
     channelId: string;
-    threadTs: string;
+    /** null: a message of its own. */
+    threadTs: string | null;
     userId: string;
     notice: string;
   },
@@ -78,7 +79,7 @@ export async function findLink(
     select a.team_id, a.user_id, a.created_at > clock_timestamp() - ${validMs}::int * interval '1 ms'
       and not exists (select from slack_identity i where i.team_id = a.team_id and i.user_id = a.user_id and i.created_at >= a.created_at)
       and exists (select from slack_connection k where k.team_id = a.team_id and k.state = 'ACTIVE') as usable
-    from outbox_action a where a.id = ${actionId}::uuid and a.notice = 'LINK'`);
+    from outbox_action a where a.id = ${actionId}::uuid and a.notice in ('LINK', 'WELCOME')`);
   return row && { teamId: row.team_id, userId: row.user_id, usable: row.usable };
 }
 

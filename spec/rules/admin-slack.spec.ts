@@ -13,7 +13,6 @@ import { SecretBox } from '../../src/kernel/secret-box.ts';
 import { createMetrics } from '../../src/ops/index.ts';
 import { SlackAdmin } from '../../src/slack/admin.ts';
 import { Disconnector } from '../../src/slack/disconnect.ts';
-import { rotateTokens } from '../../src/slack/index.ts';
 import { useDatabase } from '../support/database.ts';
 import { FakeSlack } from '../support/fake-slack.ts';
 import { emptyLedger, makePerson, type Person, run } from '../support/ledger.ts';
@@ -114,14 +113,6 @@ describe('Slack, as an operator sets it', () => {
     expect((await heph('slack check')).said).to.not.match(/ no /);
     fake.fate = () => ({ error: 'token_revoked' });
     expect((await heph('slack check')).said).to.match(/team T0TEAM +no +Slack answers token_revoked/);
-  });
-
-  it('keeps its tokens when the key that seals them is replaced', async () => {
-    await heph(`slack connect ${TEAM} --workspace ${slug}`, TOKEN);
-    const [oldKey, newKey] = [Buffer.alloc(32, 7), Buffer.alloc(32, 8)];
-    await rotateTokens({ db: database.db, secrets: new SecretBox({ current: newKey, old: oldKey }), log: silentLog });
-    const found = await findTeam(database.db, TEAM);
-    expect(new SecretBox({ current: newKey, old: null }).open(found?.tokenSealed as Buffer, String(found?.id))).to.equal(TOKEN);
   });
 
   it('lists what is not sent, and lets an operator settle what nobody knows', async () => {

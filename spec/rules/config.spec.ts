@@ -53,6 +53,7 @@ describe('the settings', () => {
       ['HEPH_MENTOR_TURN_MAX_FOLLOW_UPS', '1', '0'],
       ['HEPH_GIT_MAX_SNAPSHOT_BYTES', '1048576', '1048575'],
       ['HEPH_GIT_FRESH', '1d', '25h'],
+      ['HEPH_SLACK_RETENTION', '15d', '359h'],
     ] as const) {
       expect(problems({ [name]: good, ...(name.includes('LLM') ? PROVIDER : {}) }), name).to.deep.equal([]);
       expect(problems({ [name]: bad, ...(name.includes('LLM') ? PROVIDER : {}) })[0], name).to.include(`${name} is "${bad}"; allowed: `);

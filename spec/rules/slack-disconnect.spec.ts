@@ -3,57 +3,25 @@
  */
 import { expect } from 'chai';
 import { loadConversation } from '../../db/ledger/conversation.ts';
-import { reconcileSlots } from '../../db/ledger/slots.ts';
 import { submitQuestion } from '../../db/ledger/submit.ts';
 import { sql } from '../../db/pool.ts';
 import { beginDisconnect } from '../../db/slack/disconnect.ts';
-import { systemClock } from '../../src/kernel/clock.ts';
 import { uuidv7 } from '../../src/kernel/ids.ts';
 import { silentLog } from '../../src/kernel/log.ts';
 import { Disconnector } from '../../src/slack/disconnect.ts';
-import { Slack } from '../../src/slack/index.ts';
 import { until } from '../support/actors.ts';
 import { useDatabase } from '../support/database.ts';
-import { FakeSlack } from '../support/fake-slack.ts';
-import { type HttpRig, useRigs } from '../support/http-rig.ts';
-import { emptyLedger, makePerson, type Person, run, TIMES } from '../support/ledger.ts';
-import { actions, connect, origin, SECRETS } from '../support/slack-scene.ts';
-import { callback, deliver, message, SIGNING_SECRET } from '../support/slack-sender.ts';
+import { makePerson, run, TIMES } from '../support/ledger.ts';
+import { useSlack } from '../support/slack-rig.ts';
+import { actions, connect, origin } from '../support/slack-scene.ts';
+import { message } from '../support/slack-sender.ts';
 
 describe('a disconnect of Slack', () => {
   const database = useDatabase();
-  const rigs = useRigs(database);
-  let fake: FakeSlack;
-  let person: Person;
-  let slack: Slack;
-  let rig: HttpRig;
+  const scene = useSlack(database);
+  beforeEach(() => scene.link());
 
-  before(async () => {
-    fake = await FakeSlack.start();
-  });
-  after(() => fake.stop());
-  beforeEach(async () => {
-    await emptyLedger(database.db);
-    await run(database.db, sql.unsafe`delete from slack_event returning 1`);
-    fake.messages.length = 0;
-    await reconcileSlots(database.db, 4);
-    person = await makePerson(database.db);
-    await connect(database.db, person);
-    slack = new Slack({
-      ...{ db: database.db, clock: systemClock, log: silentLog, secrets: SECRETS, apiUrl: fake.apiUrl, signingSecret: SIGNING_SECRET },
-      ...{ assistantName: 'Heph', appUrl: 'http://127.0.0.1', publicUrl: null, app: null, observer: { outboxOutcome: () => undefined } },
-    });
-    rig = await rigs({ person, slack });
-    await run(
-      database.db,
-      sql.unsafe`insert into slack_identity (team_id, user_id, account_id) values ('T0TEAM', 'U0ADA', ${person.accountId}) returning 1`,
-    );
-  });
-
-  const send = async (event: Record<string, unknown>) => {
-    expect((await deliver(rig.webPort, callback(event))).status).to.equal(200);
-    await slack.idle();
-  };
+  const send = async (event: Record<string, unknown>) => expect(await scene.send(event)).to.equal(200);
   const connection = async () =>
     (await run(database.db, sql.unsafe`select state, why, bot_token_sealed from slack_connection order by created_at desc`))[0];
   const live = async () => {
@@ -73,10 +41,9 @@ describe('a disconnect of Slack', () => {
     ['both, repeated, the other way round', [REVOKED, UNINSTALLED, REVOKED]],
   ] as const) {
     it(`erases what was written in Slack, stops its turns and keeps the rest: ${what}`, async () => {
-      await rig.ask('in the app');
+      await scene.rig.ask('in the app');
       await send(message('answered in Slack'));
-      const [conversation] = await run(database.db, sql.unsafe`select id from mentor_conversation`);
-      const sandbox = await rig.sandbox(String(conversation?.['id']));
+      const sandbox = await scene.sandbox();
       for (const answer of ['app words', 'Slack words']) await sandbox.answer((await sandbox.next(5_000)).body.run, answer);
       await send(message('runs in Slack'));
       const { body: running } = await sandbox.next(5_000);
@@ -101,11 +68,11 @@ describe('a disconnect of Slack', () => {
     await run(
       database.db,
       sql.unsafe`insert into outbox_action (id, kind, workspace_id, team_id, channel_id, thread_ts, notice, user_id, event_id, due_at)
-        values (${uuidv7()}, 'SLACK_NOTICE', ${person.workspaceId}, 'T0TEAM', 'D0ADA', '1.2', 'FULL', 'U0ADA', 'e', now() + interval '1 hour') returning 1`,
+        values (${uuidv7()}, 'SLACK_NOTICE', ${scene.person.workspaceId}, 'T0TEAM', 'D0ADA', '1.2', 'FULL', 'U0ADA', 'e', now() + interval '1 hour') returning 1`,
     );
     await send(UNINSTALLED);
     expect((await actions(database.db))[0]).to.include({ state: 'PARKED', reason: 'disconnected' });
-    await connect(database.db, person);
+    await connect(database.db, scene.person);
     expect((await actions(database.db))[0]).to.include({ state: 'RETRY', reason: 'connected' });
   });
 
@@ -119,13 +86,13 @@ describe('a disconnect of Slack', () => {
       () => 'refused',
     );
     expect(again).to.equal('refused');
-    await new Disconnector({ db: database.db, log: silentLog, actors: rig.actors }).run();
+    await new Disconnector({ db: database.db, log: silentLog, actors: scene.rig.actors }).run();
     expect([(await connection())?.['state'], await live()]).to.deep.equal(['ENDED', []]);
     await connect(database.db, other);
   });
 
   it('erases, or keeps out, each question that arrives during it', async () => {
-    const people = await Promise.all(Array.from({ length: 8 }, () => makePerson(database.db, person.workspaceId)));
+    const people = await Promise.all(Array.from({ length: 8 }, () => makePerson(database.db, scene.person.workspaceId)));
     const mains = await Promise.all(
       people.map(async (one) => {
         const id = uuidv7<'conversation'>();
@@ -162,12 +129,12 @@ describe('a disconnect of Slack', () => {
       });
       const stored = outcomes.get('written') ?? 0;
       await until('questions are stored', () => (outcomes.get('written') ?? 0) > stored + 10);
-      await new Disconnector({ db: database.db, log: silentLog, actors: rig.actors }).end('T0TEAM', 'operator');
+      await new Disconnector({ db: database.db, log: silentLog, actors: scene.rig.actors }).end('T0TEAM', 'operator');
       await Promise.all(flood);
       expect(await live()).to.deep.equal([]);
       const [open] = await run(database.db, sql.unsafe`select count(*)::int as n from mentor_turn where status in ('QUEUED', 'RUNNING')`);
       expect(open?.['n']).to.equal(0);
-      await connect(database.db, person);
+      await connect(database.db, scene.person);
     }
     expect(outcomes.get('disconnected')).to.equal(48);
   });

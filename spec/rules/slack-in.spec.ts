@@ -4,62 +4,19 @@
  */
 import { verifySlackRequest } from '@slack/bolt';
 import { expect } from 'chai';
-import { reconcileSlots } from '../../db/ledger/slots.ts';
 import { sql } from '../../db/pool.ts';
-import { systemClock } from '../../src/kernel/clock.ts';
-import { silentLog } from '../../src/kernel/log.ts';
-import { Slack } from '../../src/slack/index.ts';
 import { linkToken } from '../../src/slack/link.ts';
 import { until } from '../support/actors.ts';
 import { useDatabase } from '../support/database.ts';
-import { FakeSlack } from '../support/fake-slack.ts';
-import { type HttpRig, useRigs } from '../support/http-rig.ts';
-import { emptyLedger, makePerson, type Person, run } from '../support/ledger.ts';
-import { actions, connect, SECRETS } from '../support/slack-scene.ts';
+import { makePerson, run } from '../support/ledger.ts';
+import { useSlack } from '../support/slack-rig.ts';
+import { actions, connect } from '../support/slack-scene.ts';
 import { callback, changed, deleted, deliver, message, SIGNING_SECRET, signed } from '../support/slack-sender.ts';
 
 describe('a message in Slack', () => {
   const database = useDatabase();
-  const rigs = useRigs(database);
-  let fake: FakeSlack;
-  let person: Person;
-  let slack: Slack;
-  let rig: HttpRig;
-
-  before(async () => {
-    fake = await FakeSlack.start();
-  });
-  after(() => fake.stop());
-  beforeEach(async () => {
-    await emptyLedger(database.db);
-    await run(database.db, sql.unsafe`delete from slack_event returning 1`);
-    fake.messages.length = 0;
-    await reconcileSlots(database.db, 4);
-    person = await makePerson(database.db);
-    await connect(database.db, person);
-    slack = new Slack({
-      ...{ db: database.db, clock: systemClock, log: silentLog, secrets: SECRETS, apiUrl: fake.apiUrl, signingSecret: SIGNING_SECRET },
-      ...{ assistantName: 'Heph', appUrl: 'http://127.0.0.1', publicUrl: null, app: null, observer: { outboxOutcome: () => undefined } },
-    });
-    rig = await rigs({ person, slack });
-  });
-
-  const link = (user = 'U0ADA', who = person) =>
-    run(
-      database.db,
-      sql.unsafe`insert into slack_identity (team_id, user_id, account_id) values ('T0TEAM', ${user}, ${who.accountId}) returning 1`,
-    );
-  const send = async (event: Record<string, unknown>, extra?: Record<string, unknown>) => {
-    const answered = await deliver(rig.webPort, callback(event, extra));
-    await slack.idle();
-    return answered.status;
-  };
-  const turns = () =>
-    run(
-      database.db,
-      sql.unsafe`select t.id, t.status, t.surface, e.text, e.erased_at is not null as erased, e.id as entry
-    from mentor_turn t join mentor_entry e on e.id = t.question_entry_id order by t.created_at`,
-    );
+  const scene = useSlack(database);
+  const { link, send, turns } = scene;
   const rows = async (table: 'slack_event' | 'mentor_conversation') => {
     const what = table === 'slack_event' ? sql.fragment`slack_event` : sql.fragment`mentor_conversation`;
     return Number((await run(database.db, sql.unsafe`select count(*)::int as n from ${what}`))[0]?.['n']);
@@ -71,28 +28,65 @@ describe('a message in Slack', () => {
     const body = callback(asked);
     const headers = { 'x-slack-retry-num': '1', 'x-slack-retry-reason': 'http_timeout' };
     const answers = await Promise.all([
-      deliver(rig.webPort, body),
-      deliver(rig.webPort, body, { headers }),
-      deliver(rig.webPort, body, { headers }),
+      deliver(scene.rig.webPort, body),
+      deliver(scene.rig.webPort, body, { headers }),
+      deliver(scene.rig.webPort, body, { headers }),
     ]);
     expect(answers.map(({ status }) => status)).to.deep.equal([200, 200, 200]);
     await until('it is asked', async () => (await turns()).length > 0);
     expect(await send(asked)).to.equal(200); // the same message under another event
     const [turn, ...more] = await turns();
-    expect([turn?.['surface'], turn?.['text'], more.length]).to.deep.equal(['slack', 'Why <this> & that?', 0]);
+    expect([turn?.surface, turn?.text, more.length]).to.deep.equal(['slack', 'Why <this> & that?', 0]);
     const [conversation] = await run(
       database.db,
-      sql.unsafe`select id, slack_team_id, slack_user_id, slack_channel_id from mentor_conversation`,
+      sql.unsafe`select slack_team_id, slack_user_id, slack_channel_id from mentor_conversation`,
     );
     expect(conversation).to.include({ slack_team_id: 'T0TEAM', slack_user_id: 'U0ADA', slack_channel_id: 'D0ADA' });
     const [stored] = await run(database.db, sql.unsafe`select payload, outcome from slack_event limit 1`);
     expect(stored).to.deep.equal({ payload: null, outcome: 'asked' });
-    const sandbox = await rig.sandbox(String(conversation?.['id']));
+    const sandbox = await scene.sandbox();
     const { body: next } = await sandbox.next(5_000);
     await sandbox.answer(next.run, 'Because **of it**.');
-    await until('it is posted', () => fake.messages.length > 0);
-    expect(fake.messages).to.have.length(1);
-    expect(fake.messages[0]).to.include({ channel: 'D0ADA', threadTs: asked.ts, text: 'Because *of it*.' });
+    await until('it is posted', () => scene.fake.messages.length > 0);
+    expect(scene.fake.messages).to.have.length(1);
+    expect(scene.fake.messages[0]).to.include({ channel: 'D0ADA', threadTs: asked.ts, text: 'Because *of it*.' });
+  });
+
+  it('is acknowledged when it is stored, before it is asked', async () => {
+    await link();
+    const [locked, free] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const held = database.db.transaction(async (tx) => {
+      await tx.any(sql.unsafe`select id from account for update` as never); // no question can be written
+      locked.resolve();
+      await free.promise;
+    });
+    await locked.promise;
+    expect((await deliver(scene.rig.webPort, callback(message('x')))).status).to.equal(200);
+    expect([await rows('slack_event'), (await turns()).length]).to.deep.equal([1, 0]);
+    free.resolve();
+    await held;
+    await scene.slack.idle();
+    expect((await turns()).map(({ text }) => text)).to.deep.equal(['x']);
+  });
+
+  it('of one of several teams is asked in that team’s workspace, by whom its user is there', async () => {
+    const other = await makePerson(database.db);
+    await connect(database.db, other, 'T0OTHER');
+    await link();
+    await run(
+      database.db,
+      sql.unsafe`insert into slack_identity (team_id, user_id, account_id) values ('T0OTHER', 'U0ADA', ${other.accountId}) returning 1`,
+    );
+    await send(message('here'));
+    await send(message('there'), { team_id: 'T0OTHER' });
+    const asked = await run(
+      database.db,
+      sql.unsafe`select t.workspace_id, t.account_id, e.text from mentor_turn t join mentor_entry e on e.id = t.question_entry_id order by t.created_at`,
+    );
+    expect(asked).to.deep.equal([
+      { workspace_id: scene.person.workspaceId, account_id: scene.person.accountId, text: 'here' },
+      { workspace_id: other.workspaceId, account_id: other.accountId, text: 'there' },
+    ]);
   });
 
   describe('being delivered', () => {
@@ -110,9 +104,9 @@ describe('a message in Slack', () => {
         ['half a signature', { headers: { 'x-slack-signature': 'v0=00' } }, 401],
         ['no time', { headers: { 'x-slack-request-timestamp': 'NaN' } }, 401],
       ] as const) {
-        expect((await deliver(rig.webPort, body, options)).status, what).to.equal(status);
+        expect((await deliver(scene.rig.webPort, body, options)).status, what).to.equal(status);
       }
-      await slack.idle();
+      await scene.slack.idle();
     });
 
     it('is signed the way that Slack’s own library checks', () => {
@@ -124,9 +118,9 @@ describe('a message in Slack', () => {
     });
 
     it('is answered with the challenge of a new address, and too large a body is refused', async () => {
-      const answered = await deliver(rig.webPort, { type: 'url_verification', token: 't', challenge: 'abc' });
+      const answered = await deliver(scene.rig.webPort, { type: 'url_verification', token: 't', challenge: 'abc' });
       expect([answered.status, answered.body]).to.deep.equal([200, { challenge: 'abc' }]);
-      expect((await deliver(rig.webPort, { type: 'event_callback', fill: 'x'.repeat(1024 * 1024) })).status).to.equal(413);
+      expect((await deliver(scene.rig.webPort, { type: 'event_callback', fill: 'x'.repeat(1024 * 1024) })).status).to.equal(413);
     });
 
     it('leaves nothing behind when it is nothing for us', async () => {
@@ -135,7 +129,7 @@ describe('a message in Slack', () => {
         message('of a bot', { bot_id: 'B0X' }),
         message('joined', { subtype: 'channel_join' }),
         message('in a channel', { channel: 'C0GENERAL', channel_type: 'channel' }),
-        { type: 'app_home_opened', user: 'U0ADA', channel: 'D0ADA', tab: 'messages' },
+        { type: 'app_home_opened', user: 'U0ADA', channel: 'D0ADA', tab: 'home' },
         { type: 'app_context_changed', user: 'U0ADA' },
         { type: 'tokens_revoked', tokens: { oauth: ['U0ADA'], bot: [] } },
         { type: 'message' },
@@ -166,15 +160,14 @@ describe('a message in Slack', () => {
     it('changes its words while its turn runs, and is answered once', async () => {
       const asked = message('old words');
       await send(asked);
-      const [conversation] = await run(database.db, sql.unsafe`select id from mentor_conversation`);
-      const sandbox = await rig.sandbox(String(conversation?.['id']));
+      const sandbox = await scene.sandbox();
       const { body: next } = await sandbox.next(5_000);
       await send(changed(asked, { text: 'new words' }));
       await sandbox.answer(next.run, 'To the old words.');
-      await until('it is posted', () => fake.messages.length > 0);
+      await until('it is posted', () => scene.fake.messages.length > 0);
       await send(changed(asked, { text: 'newer words' }));
       expect((await turns()).map(({ text, status }) => [text, status])).to.deep.equal([['newer words', 'DONE']]);
-      expect([fake.messages.length, (await actions(database.db)).length]).to.deep.equal([1, 1]);
+      expect([scene.fake.messages.length, (await actions(database.db)).length]).to.deep.equal([1, 1]);
     });
 
     for (const [what, gone] of [
@@ -187,17 +180,32 @@ describe('a message in Slack', () => {
       it(`is erased while its turn runs, and nothing is answered: ${what}`, async () => {
         const asked = message('erase me');
         await send(asked);
-        const [conversation] = await run(database.db, sql.unsafe`select id from mentor_conversation`);
-        const sandbox = await rig.sandbox(String(conversation?.['id']));
+        const sandbox = await scene.sandbox();
         const { body: next } = await sandbox.next(5_000);
         expect(await send(gone(asked))).to.equal(200);
         expect((await turns()).map(({ status, erased, text }) => [status, erased, text])).to.deep.equal([['STOPPED', true, null]]);
         await sandbox.answer(next.run, 'too late');
         await until('the action is settled', async () => (await actions(database.db))[0]?.state === 'DEAD');
-        expect([(await actions(database.db))[0]?.reason, fake.messages.length]).to.deep.equal(['erased', 0]);
+        expect([(await actions(database.db))[0]?.reason, scene.fake.messages.length]).to.deep.equal(['erased', 0]);
         expect(await send(gone(asked))).to.equal(200);
       });
     }
+
+    it('loses its words when it is edited to nothing', async () => {
+      const asked = message('words and a file', { subtype: 'file_share', files: [{ id: 'F0PLAN' }] });
+      await send(asked);
+      await send(changed(asked, { text: '' }));
+      expect((await turns()).map(({ status, erased, text }) => [status, erased, text])).to.deep.equal([['STOPPED', true, null]]);
+    });
+
+    it('keeps its old words when the new ones are too many, and says so', async () => {
+      const asked = message('old words');
+      await send(asked);
+      await send(changed(asked, { text: 'x'.repeat(32_001) }));
+      expect([(await turns()).map(({ text }) => text), (await actions(database.db)).map(({ notice }) => notice)]).to.deep.equal([
+        ...[['old words'], ['TOO_LONG']],
+      ]);
+    });
 
     it('is not asked when its deletion overtakes it', async () => {
       const asked = message('gone before it came');
@@ -207,13 +215,70 @@ describe('a message in Slack', () => {
     });
   });
 
+  describe('with a file', () => {
+    beforeEach(() => link());
+    const FILES = { subtype: 'file_share', files: [{ id: 'F0PLAN', name: 'plan.pdf', url_private: 'https://files.example.com/plan.pdf' }] };
+
+    it('is asked with its words, and its person is told that the file is not read', async () => {
+      const asked = message('What does it say?', FILES);
+      await send(asked);
+      await send(asked); // the same message under another event
+      expect((await turns()).map(({ text, status }) => [text, status])).to.deep.equal([['What does it say?', 'QUEUED']]);
+      expect((await actions(database.db)).map(({ notice }) => notice)).to.deep.equal(['FILE_LEFT_OUT']);
+      const sandbox = await scene.sandbox();
+      await sandbox.answer((await sandbox.next(5_000)).body.run, 'Nothing that I know.');
+      await until('both are said', () => scene.fake.messages.length > 1);
+      expect(scene.fake.messages.map(({ threadTs, text }) => [threadTs, text])).to.deep.equal([
+        [asked.ts, 'I cannot read files yet: I answer your words alone, and did not keep the file.'],
+        [asked.ts, 'Nothing that I know.'],
+      ]);
+      await send(changed(asked, { text: 'And this?' }));
+      expect((await turns()).map(({ text }) => text)).to.deep.equal(['And this?']);
+      const kept = await run(
+        database.db,
+        sql.unsafe`select 1 from mentor_entry e where e::text like '%F0PLAN%' or e::text like '%plan.pdf%'`,
+      );
+      expect(kept).to.deep.equal([]);
+    });
+
+    it('and no word is answered with a note, and gets no conversation', async () => {
+      await send(message('', FILES));
+      expect([(await actions(database.db)).map(({ notice }) => notice), await rows('mentor_conversation')]).to.deep.equal([
+        ...[['FILE_ONLY'], 0],
+      ]);
+    });
+  });
+
   describe('of somebody', () => {
+    it('who is not known and opens the app is greeted once, with a link that serves', async () => {
+      const opened = { type: 'app_home_opened', user: 'U0ADA', channel: 'D0ADA', tab: 'messages' };
+      await send(opened);
+      await send(opened);
+      const [offer, ...more] = await actions(database.db);
+      expect([offer?.notice, more.length]).to.deep.equal(['WELCOME', 0]);
+      const used = await scene.rig.send('POST', '/slack/link', {
+        raw: new URLSearchParams({ token: linkToken(SIGNING_SECRET, String(offer?.id)) }).toString(),
+        headers: { 'content-type': 'application/x-www-form-urlencoded' },
+      });
+      expect(used.status).to.equal(200);
+      await send(opened);
+      await send(message('hello'));
+      const sandbox = await scene.sandbox();
+      await sandbox.answer((await sandbox.next(5_000)).body.run, 'Hello.');
+      await until('both are said', () => scene.fake.messages.length > 1);
+      expect(scene.fake.messages.map(({ text }) => text.split('|')[0])).to.deep.equal([
+        `Hello, I am Heph. <http://127.0.0.1/slack/link?token=${linkToken(SIGNING_SECRET, String(offer?.id))}`,
+        'Hello.',
+      ]);
+      expect(scene.fake.messages[0]).to.include({ channel: 'D0ADA', threadTs: null });
+    });
+
     it('who is not known is answered with a link, which serves once and links only when it is confirmed', async () => {
       await send(message('hello'));
       expect(await rows('mentor_conversation')).to.equal(0);
       const [offer] = await actions(database.db);
       const token = linkToken(SIGNING_SECRET, String(offer?.id));
-      const page = await rig.send('GET', `/slack/link?token=${token}`);
+      const page = await scene.rig.send('GET', `/slack/link?token=${token}`);
       expect([
         page.status,
         page.text.includes('U0ADA'),
@@ -221,16 +286,16 @@ describe('a message in Slack', () => {
         page.text.includes('<form method="post"'),
       ]).to.deep.equal([200, true, true, true]);
       const use = (given: string, headers = {}) =>
-        rig.send('POST', '/slack/link', {
+        scene.rig.send('POST', '/slack/link', {
           raw: new URLSearchParams({ token: given }).toString(),
           headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
         });
       expect((await use(token, { origin: 'https://evil.example.com' })).status).to.equal(403);
       expect((await use(`${token.slice(0, -2)}AA`)).status).to.equal(410);
-      expect((await rig.send('GET', '/slack/link?token=x')).status).to.equal(410);
+      expect((await scene.rig.send('GET', '/slack/link?token=x')).status).to.equal(410);
       const used = await Promise.all([use(token), use(token)]);
       expect(used.map(({ status }) => status).sort()).to.deep.equal([200, 410]);
-      expect((await rig.send('GET', `/slack/link?token=${token}`)).status).to.equal(410);
+      expect((await scene.rig.send('GET', `/slack/link?token=${token}`)).status).to.equal(410);
       await send(message('now'));
       expect((await turns()).map(({ text }) => text)).to.deep.equal(['now']);
     });
@@ -239,7 +304,7 @@ describe('a message in Slack', () => {
       await send(message('hello'));
       const [offer] = await actions(database.db);
       await run(database.db, sql.unsafe`update outbox_action set created_at = now() - interval '61 minutes' returning 1`);
-      expect((await rig.send('GET', `/slack/link?token=${linkToken(SIGNING_SECRET, String(offer?.id))}`)).status).to.equal(410);
+      expect((await scene.rig.send('GET', `/slack/link?token=${linkToken(SIGNING_SECRET, String(offer?.id))}`)).status).to.equal(410);
       await send(message('hello again'));
       expect((await actions(database.db)).map(({ notice }) => notice)).to.deep.equal(['LINK', 'LINK']);
     });

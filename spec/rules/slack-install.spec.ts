@@ -1,18 +1,19 @@
 /**
  * Owns: proof of "Add to Slack": who may begin, what Slack is asked for, and that only who began can finish, once, in the same browser.
  */
+import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
+import { parse } from 'yaml';
 import { sql } from '../../db/pool.ts';
 import { findTeam } from '../../db/slack/connections.ts';
-import { systemClock } from '../../src/kernel/clock.ts';
-import { silentLog } from '../../src/kernel/log.ts';
-import { Slack } from '../../src/slack/index.ts';
+import { SLACK_EVENTS_PATH } from '../../src/http/slack/post-events.ts';
+import { SCOPES } from '../../src/slack/admin.ts';
 import { useDatabase } from '../support/database.ts';
 import { FakeSlack } from '../support/fake-slack.ts';
 import { type HttpRig, useRigs } from '../support/http-rig.ts';
 import { emptyLedger, makePerson, type Person, run } from '../support/ledger.ts';
+import { openSlack } from '../support/slack-rig.ts';
 import { SECRETS, TEAM } from '../support/slack-scene.ts';
-import { SIGNING_SECRET } from '../support/slack-sender.ts';
 
 describe('the installation of the Slack app', () => {
   const database = useDatabase();
@@ -35,10 +36,8 @@ describe('the installation of the Slack app', () => {
   const open = (who: Person = person) =>
     rigs({
       person: who,
-      slack: new Slack({
-        ...{ db: database.db, clock: systemClock, log: silentLog, secrets: SECRETS, apiUrl: fake.apiUrl, signingSecret: SIGNING_SECRET },
-        ...{ assistantName: 'Heph', appUrl: 'https://heph.example.com', publicUrl: null, observer: { outboxOutcome: () => undefined } },
-        app: { clientId: 'client-id', clientSecret: 'client-secret' },
+      slack: openSlack(database.db, fake, {
+        ...{ appUrl: 'https://heph.example.com', app: { clientId: 'client-id', clientSecret: 'client-secret' } },
       }),
     });
   const role = (name: string) => run(database.db, sql.unsafe`update workspace_member set role = ${name} returning 1`);
@@ -98,5 +97,18 @@ describe('the installation of the Slack app', () => {
     }
     await role('member');
     expect([(await finish(good, cookie)).status, await findTeam(database.db, TEAM)]).to.deep.equal([400, null]);
+  });
+
+  it('asks in its manifest for what this server takes, and for nothing else', () => {
+    const manifest = parse(readFileSync(new URL('../../deploy/slack/manifest.yaml', import.meta.url), 'utf8'));
+    expect(manifest.oauth_config.scopes).to.deep.equal({ bot: [...SCOPES] });
+    expect(manifest.oauth_config.redirect_urls).to.deep.equal(['https://heph.example.com/slack/oauth/callback']);
+    expect(manifest.settings.event_subscriptions).to.deep.equal({
+      request_url: `https://heph.example.com${SLACK_EVENTS_PATH}`,
+      bot_events: ['message.im', 'app_home_opened', 'app_uninstalled', 'tokens_revoked'],
+    });
+    expect(manifest.features.agent_view).to.have.keys('agent_description');
+    // Tokens are kept as they are; nothing here would renew one.
+    expect(manifest.settings.token_rotation_enabled).to.equal(false);
   });
 });

@@ -119,6 +119,8 @@ export class FakeSlack {
         return this.#post(fields);
       case 'conversations.replies':
         return this.#replies(fields);
+      case 'conversations.history':
+        return this.#history(fields);
       default:
         return { ok: false, error: 'unknown_method' };
     }
@@ -148,23 +150,38 @@ export class FakeSlack {
   }
 
   #replies(fields: Readonly<Record<string, string>>): Record<string, unknown> {
-    const { channel, ts: root = '', oldest = '0', include_all_metadata: all, limit = '100', cursor = '0' } = fields;
+    const { channel, ts: root = '', oldest = '0' } = fields;
+    if (root === '') return { ok: false, error: 'invalid_arguments' };
     const inThread = this.messages.filter((message) => message.channel === channel && message.threadTs === root && message.ts > oldest);
-    const [from, count] = [Number(cursor), Math.min(Number(limit), PAGE_MAX)];
-    const page = inThread.slice(from, from + count);
-    const more = inThread.length > from + count;
-    return {
-      ok: true,
-      messages: [
-        { type: 'message', ts: root, thread_ts: root, user: 'U0ADA', text: 'a question' },
-        ...page.map(({ ts, text, threadTs, metadata }) => ({
-          ...{ type: 'message', ts, text, thread_ts: threadTs, bot_id: 'B0BOT', ...(all === 'true' && metadata ? { metadata } : {}) },
-        })),
-      ],
-      has_more: more,
-      response_metadata: { next_cursor: more ? String(from + count) : '' },
-    };
+    return page(inThread, fields, [{ type: 'message', ts: root, thread_ts: root, user: 'U0ADA', text: 'a question' }]);
   }
+
+  /** Messages that are in no thread, newest first. */
+  #history(fields: Readonly<Record<string, string>>): Record<string, unknown> {
+    const { channel, oldest = '0' } = fields;
+    const roots = this.messages.filter((message) => message.channel === channel && message.threadTs === null && message.ts > oldest);
+    return page(roots.reverse(), fields);
+  }
+}
+
+/** One page of messages as Slack lists them; `first` stands before each page. */
+function page(
+  all: readonly FakeMessage[],
+  { include_all_metadata: withMetadata, limit = '100', cursor = '0' }: Readonly<Record<string, string>>,
+  first: readonly Record<string, unknown>[] = [],
+): Record<string, unknown> {
+  const [from, count] = [Number(cursor), Math.min(Number(limit), PAGE_MAX)];
+  const more = all.length > from + count;
+  const messages = all.slice(from, from + count).map(({ ts, text, threadTs, metadata }) => ({
+    ...{ type: 'message', ts, text, bot_id: 'B0BOT', ...(threadTs === null ? {} : { thread_ts: threadTs }) },
+    ...(withMetadata === 'true' && metadata ? { metadata } : {}),
+  }));
+  return {
+    ok: true,
+    messages: [...first, ...messages],
+    has_more: more,
+    response_metadata: { next_cursor: more ? String(from + count) : '' },
+  };
 }
 
 function answer(response: http.ServerResponse, body: Record<string, unknown>): void {

@@ -1,5 +1,5 @@
 /**
- * Owns: the auditor: every commit of a database is replayed from its own change log and asked about R1 to R9 and R15. Nothing in the database
+ * Owns: the auditor: every commit of a database is replayed from its own change log and asked about R1 to R9, R14 and R15. Nothing in the database
  * has to cooperate: a statement, a trigger and a server may all be wrong, and what they committed is still found.
  */
 import pg from 'pg';

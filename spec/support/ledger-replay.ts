@@ -13,6 +13,9 @@ const KEYS = {
   llm_usage_event: ['id'],
   llm_spend: ['month', 'workspace_id'],
   sandbox: ['id'],
+  slack_turn: ['turn_id'],
+  outbox_action: ['id'],
+  outbox_step: ['action_id', 'at', 'from_state', 'to_state'],
 } as const satisfies Readonly<Record<string, readonly string[]>>;
 
 export type Table = keyof typeof KEYS;

@@ -1,11 +1,12 @@
 /**
- * Owns: R1 to R9 and R15 as questions to one commit of the change log: the rows that it changed, before and after. Written from spec/RULES.md, not
+ * Owns: R1 to R9, R14 and R15 as questions to one commit of the change log: the rows that it changed, before and after. Written from spec/RULES.md, not
  * from the statements: a rule that a statement and its constraint both forget is still asked here.
  * Does not own: reading the log (change-log.ts), rows over time (ledger-replay.ts).
  */
 
 import type { Rule, Step, Touched } from './ledger-replay.ts';
 import { billingFaults } from './ledger-rules-billing.ts';
+import { outboxFaults } from './ledger-rules-outbox.ts';
 import { type Row, readTimeMs } from './test-decoding.ts';
 
 const TERMINAL = new Set<string | null | undefined>(['DONE', 'STOPPED', 'FAILED']);
@@ -147,6 +148,8 @@ const R9: Rule = ({ touched, after }) =>
     return allowed.includes(now) && inTime ? [] : [`attempt ${now} after ${before}${claimed ? ' at a claim' : ''}`];
   });
 
+const R14: Rule = (step) => outboxFaults(step);
+
 const R15: Rule = (step) => billingFaults(step);
 
-export const LEDGER_RULES: Readonly<Record<string, Rule>> = { R1, R2, R3, R4, R5, R6, R7, R8, R9, R15 };
+export const LEDGER_RULES: Readonly<Record<string, Rule>> = { R1, R2, R3, R4, R5, R6, R7, R8, R9, R14, R15 };

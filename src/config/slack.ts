@@ -8,6 +8,8 @@ export interface SlackConfig {
   readonly apiUrl: string;
   /** Between two readings of a team's history, milliseconds. Slack lets apps that are sold outside of its marketplace read once a minute. */
   readonly readEveryMs: number;
+  /** How long a copy that a tool made of what stands elsewhere is kept, milliseconds (DESIGN section 2). */
+  readonly retentionMs: number;
   /** null: nothing is taken from Slack. */
   readonly signingSecret: string | null;
   /** null: no installation by Slack's consent page. */
@@ -31,5 +33,7 @@ export function readSlack(read: Reader): SlackConfig {
   }
   const app = clientId === null || clientSecret === null ? null : { clientId, clientSecret };
   const readEveryMs = read.durationMs('HEPH_SLACK_READ_EVERY', '60s', ['1s', '1h']);
-  return { apiUrl: apiUrl.href, readEveryMs, signingSecret, app };
+  // More than the two weeks by which the sweep is early.
+  const retentionMs = read.durationMs('HEPH_SLACK_RETENTION', '90d', ['15d', '3650d']);
+  return { apiUrl: apiUrl.href, readEveryMs, retentionMs, signingSecret, app };
 }

@@ -5,20 +5,12 @@
 
 import { listBudgets, writeBudget } from '../../db/models/budgets.ts';
 import { addModel, bind, findModel, findWorkspace, listBindings, listModels, priceModel, unbind } from '../../db/models/catalogue.ts';
-import {
-  addConnection,
-  disableConnection,
-  findConnection,
-  listConnections,
-  sealedKeys,
-  setConnectionKey,
-} from '../../db/models/connections.ts';
+import { addConnection, disableConnection, findConnection, listConnections, setConnectionKey } from '../../db/models/connections.ts';
 import type { Executor } from '../../db/pool.ts';
 import type { BindingInput, BudgetInput, ConnectionChange, ConnectionInput, ModelInput, Price } from '../contract/admin.ts';
 import { SMALLEST_MODEL } from '../contract/limits.ts';
 import { RuntimeFault } from '../kernel/faults.ts';
 import { uuidv7 } from '../kernel/ids.ts';
-import type { Log } from '../kernel/log.ts';
 import { type SecretBox, SecretError } from '../kernel/secret-box.ts';
 
 export interface ModelAdminDeps {
@@ -106,29 +98,6 @@ export class ModelAdmin {
     } catch (error) {
       if (error instanceof SecretError) throw refused(error.message);
       throw error;
-    }
-  }
-}
-
-/** Seals with the current key what an older one sealed. A key that no key here opens is told and left alone. */
-export async function rotateKeys({
-  db,
-  secrets,
-  log,
-}: {
-  readonly db: Executor;
-  readonly secrets: SecretBox;
-  readonly log: Log;
-}): Promise<void> {
-  if (!secrets.canSeal) return;
-  for (const { id, sealed } of await sealedKeys(db)) {
-    if (!secrets.isOld(sealed)) continue;
-    try {
-      await setConnectionKey(db, id, secrets.seal(secrets.open(sealed, id), id));
-      log.info('connection_key_rotated', { connectionId: id });
-    } catch (error) {
-      if (!(error instanceof SecretError)) throw error;
-      log.error('connection_key_sealed', { connectionId: id });
     }
   }
 }

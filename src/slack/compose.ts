@@ -6,8 +6,7 @@ import { LIMITS } from '../contract/limits.ts';
 import { fitMessage } from './fit.ts';
 
 /** What a person is told without a turn. */
-export const NOTICES = ['LINK', 'NO_MEMBER', 'AI_CHOICE', 'FULL', 'TOO_LONG', 'PERSON_ERASED'] as const;
-export type Notice = (typeof NOTICES)[number];
+export type Notice = 'WELCOME' | 'LINK' | 'NO_MEMBER' | 'AI_CHOICE' | 'FULL' | 'TOO_LONG' | 'PERSON_ERASED' | 'FILE_ONLY' | 'FILE_LEFT_OUT';
 
 export interface Voice {
   readonly assistantName: string;
@@ -22,6 +21,7 @@ export function compose(action: { readonly id: string; readonly saying: Saying }
   const { saying } = action;
   if (saying.kind === 'nothing') return null;
   if (saying.kind === 'notice') return noticeText(saying.notice as Notice, action.id, voice);
+  if (saying.kind === 'digest') return `Your weekly digest is here. Read it in the app: ${voice.appUrl}`;
   const note = `_This answer is longer than a Slack message. The full answer is in the app: ${voice.appUrl}_`;
   const words = saying.answers.join('\n\n');
   switch (saying.status) {
@@ -37,12 +37,15 @@ export function compose(action: { readonly id: string; readonly saying: Saying }
   }
 }
 
+const ABOUT_THE_LINK = 'The link is for you alone, serves once and ends in an hour.';
 const count = new Intl.NumberFormat('en');
 
 function noticeText(notice: Notice, actionId: string, { assistantName, appUrl, linkUrl }: Voice): string {
   switch (notice) {
+    case 'WELCOME':
+      return `Hello, I am ${assistantName}. <${linkUrl(actionId)}|Link your account>, then ask me something here. ${ABOUT_THE_LINK}`;
     case 'LINK':
-      return `I do not know yet who you are. <${linkUrl(actionId)}|Link your account>, then ask again. The link is for you alone, serves once and ends in an hour.`;
+      return `I do not know yet who you are. <${linkUrl(actionId)}|Link your account>, then ask again. ${ABOUT_THE_LINK}`;
     case 'NO_MEMBER':
       return 'Your account does not belong to the workspace that this Slack team is connected to. Ask an administrator to add you.';
     case 'AI_CHOICE':
@@ -51,6 +54,10 @@ function noticeText(notice: Notice, actionId: string, { assistantName, appUrl, l
       return `Too many of your questions wait for an answer. Wait for one, or stop one in the app: ${appUrl}`;
     case 'TOO_LONG':
       return `A question may have at most ${count.format(LIMITS.questionMaxChars)} characters. Shorten it and send it again.`;
+    case 'FILE_ONLY':
+      return 'I cannot read files yet, and did not keep this one. Write your question as a message.';
+    case 'FILE_LEFT_OUT':
+      return 'I cannot read files yet: I answer your words alone, and did not keep the file.';
     case 'PERSON_ERASED':
       return 'The personal data of this account is being erased, so nothing new is stored.';
   }

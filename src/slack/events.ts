@@ -12,9 +12,12 @@ const ts = z.string().regex(/^\d{1,12}\.\d{1,12}$/);
 
 /** What is stored, until it is done. */
 export const happeningSchema = z.discriminatedUnion('type', [
-  z.object({ type: z.literal('asked'), channel: id, user: id, ts, threadTs: ts, text: z.string() }),
-  z.object({ type: z.literal('edited'), channel: id, user: id, ts, text: z.string() }),
+  /** `files`: there were some beside the words. Nothing of them is kept. */
+  z.object({ type: z.literal('asked'), channel: id, user: id, ts, threadTs: ts, text: z.string(), files: z.boolean().default(false) }),
+  z.object({ type: z.literal('edited'), channel: id, user: id, ts, threadTs: ts.optional(), text: z.string() }),
   z.object({ type: z.literal('deleted'), channel: id, ts }),
+  /** A person looks at the app's messages. */
+  z.object({ type: z.literal('opened'), channel: id, user: id }),
   z.object({ type: z.literal('ended'), why: z.enum(['app_uninstalled', 'tokens_revoked']) }),
 ]);
 export type Happening = z.infer<typeof happeningSchema>;
@@ -22,7 +25,9 @@ export type Happening = z.infer<typeof happeningSchema>;
 const words = z.object({
   ts,
   user: id.optional(),
+  thread_ts: ts.optional(),
   text: z.string().default(''),
+  files: z.array(z.unknown()).default([]),
   bot_id: z.string().optional(),
   subtype: z.string().optional(),
 });
@@ -31,10 +36,12 @@ const messageSchema = words.extend({
   channel: id,
   channel_type: z.string().optional(),
   ts: ts.optional(),
-  thread_ts: ts.optional(),
   message: words.optional(),
   deleted_ts: ts.optional(),
 });
+/** A message with files; each other subtype is something that happened, not somebody's words. */
+const FILE_SHARE = 'file_share';
+const openedSchema = z.object({ type: z.literal('app_home_opened'), user: id, channel: id.regex(/^D/), tab: z.literal('messages') });
 const revokedSchema = z.object({ type: z.literal('tokens_revoked'), tokens: z.object({ bot: z.array(z.string()).default([]) }) });
 const bodySchema = z.object({
   type: z.string(),
@@ -81,6 +88,10 @@ function happeningOf(event: { readonly type: string }): Happening | null {
     const revoked = revokedSchema.safeParse(event);
     return revoked.success && revoked.data.tokens.bot.length > 0 ? { type: 'ended', why: 'tokens_revoked' } : null;
   }
+  if (event.type === 'app_home_opened') {
+    const opened = openedSchema.safeParse(event);
+    return opened.success ? { type: 'opened', channel: opened.data.channel, user: opened.data.user } : null;
+  }
   const parsed = event.type === 'message' ? messageSchema.safeParse(event) : null;
   if (!parsed?.success || (parsed.data.channel_type !== undefined && parsed.data.channel_type !== 'im')) return null;
   return ofMessage(parsed.data);
@@ -91,15 +102,25 @@ function ofMessage(event: z.infer<typeof messageSchema>): Happening | null {
   if (!channel.startsWith('D')) return null;
   if (subtype === 'message_deleted') return deletedTs === undefined ? null : { type: 'deleted', channel, ts: deletedTs };
   if (subtype === 'message_changed') return message === undefined ? null : ofChange(channel, message);
-  if (subtype !== undefined || event.bot_id !== undefined || event.user === undefined || event.ts === undefined) return null;
-  return { type: 'asked', channel, user: event.user, ts: event.ts, threadTs: event.thread_ts ?? event.ts, text: textOf(event.text) };
+  if (!isOfPerson(event) || event.user === undefined || event.ts === undefined) return null;
+  return {
+    ...{ type: 'asked', channel, user: event.user, ts: event.ts, threadTs: event.thread_ts ?? event.ts },
+    ...{ text: textOf(event.text), files: event.files.length > 0 || subtype === FILE_SHARE },
+  };
 }
 
 /** A message with answers in its thread is not deleted but becomes a tombstone. */
 function ofChange(channel: string, message: z.infer<typeof words>): Happening | null {
   if (message.subtype === 'tombstone') return { type: 'deleted', channel, ts: message.ts };
-  if (message.subtype !== undefined || message.bot_id !== undefined || message.user === undefined) return null;
-  return { type: 'edited', channel, user: message.user, ts: message.ts, text: textOf(message.text) };
+  if (!isOfPerson(message) || message.user === undefined) return null;
+  return {
+    ...{ type: 'edited', channel, user: message.user, ts: message.ts, threadTs: message.thread_ts ?? message.ts },
+    text: textOf(message.text),
+  };
+}
+
+function isOfPerson({ subtype, bot_id: botId }: { readonly subtype?: string | undefined; readonly bot_id?: string | undefined }): boolean {
+  return (subtype === undefined || subtype === FILE_SHARE) && botId === undefined;
 }
 
 /** As the ledger stores it. Reading a JSON column would refuse what this replaces. */

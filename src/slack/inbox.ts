@@ -9,7 +9,7 @@ import { finishEvent, postponeEvent, pruneEvents, storeEvent, type TakenEvent, t
 import { enqueueNotice, findMessage, findSlackPerson } from '../../db/slack/people.ts';
 import { LIMITS } from '../contract/limits.ts';
 import { RuntimeFault } from '../kernel/faults.ts';
-import { uuidv7 } from '../kernel/ids.ts';
+import { uuidv7, type WorkspaceId } from '../kernel/ids.ts';
 import type { Log } from '../kernel/log.ts';
 import { codePoints, isBlank } from '../kernel/text.ts';
 import { TRANSIENT } from '../kernel/transient.ts';
@@ -116,34 +116,53 @@ export class Inbox {
       return 'disconnected';
     }
     if (happening.type === 'asked') return this.#ask(event, happening);
+    if (happening.type === 'opened') return this.#welcome(event, happening);
     const message = await findMessage(db, { teamId, channelId: happening.channel, messageTs: happening.ts });
     if (message === null) return 'no_question';
-    if (happening.type === 'deleted') {
+    if (happening.type === 'deleted' || isBlank(happening.text)) {
       await runtime.eraseEntry(message.owner, message.entryId);
       return 'erased';
     }
-    if (isBlank(happening.text) || codePoints(happening.text) > LIMITS.questionMaxChars) return 'not_a_question';
+    if (codePoints(happening.text) > LIMITS.questionMaxChars) {
+      return this.#sayer(event, { ...happening, workspaceId: message.owner.workspaceId })('TOO_LONG');
+    }
     return (await runtime.editEntry(message.owner, message.entryId, happening.text)).kind;
+  }
+
+  /** Enqueues fixed words to a user, once for the event (or for what `key` names instead). */
+  #sayer({ teamId, eventId }: TakenEvent, to: { workspaceId: WorkspaceId; channel: string; user: string; threadTs?: string | undefined }) {
+    return async (notice: Notice, key: string = eventId): Promise<string> => {
+      const place = { workspaceId: to.workspaceId, teamId, channelId: to.channel, threadTs: to.threadTs ?? null };
+      await enqueueNotice(this.#deps.db, { id: uuidv7<'action'>(), eventId: key, ...place, userId: to.user, notice });
+      return `notice_${notice.toLowerCase()}`;
+    };
+  }
+
+  /** Somebody who is not known is told once what the app is, and how to begin. */
+  async #welcome(event: TakenEvent, opened: Extract<Happening, { type: 'opened' }>): Promise<string> {
+    const team = await findTeam(this.#deps.db, event.teamId);
+    if (!team) return 'not_connected';
+    const { workspaceId } = team;
+    const person = await findSlackPerson(this.#deps.db, { teamId: event.teamId, userId: opened.user, workspaceId });
+    return person ? 'known' : this.#sayer(event, { ...opened, workspaceId })('WELCOME', `welcome:${opened.user}`);
   }
 
   /** Whoever may not ask gets no conversation. */
   async #ask(event: TakenEvent, asked: Asked): Promise<string> {
     const { db, runtime } = this.#deps;
     const { teamId } = event;
-    const { channel: channelId, user: userId, ts: messageTs, threadTs, text } = asked;
+    const { channel: channelId, user: userId, ts: messageTs, threadTs, text, files } = asked;
     const team = await findTeam(db, teamId);
     if (!team) return 'not_connected';
-    if (userId === team.botUserId || isBlank(text)) return 'ignored';
+    if (userId === team.botUserId || (isBlank(text) && !files)) return 'ignored';
     if (await wasDeleted(db, { teamId, channelId, messageTs })) return 'deleted';
     const { workspaceId } = team;
-    const say = async (notice: Notice) => {
-      await enqueueNotice(db, { id: uuidv7<'action'>(), eventId: event.eventId, workspaceId, teamId, channelId, threadTs, userId, notice });
-      return `notice_${notice.toLowerCase()}`;
-    };
+    const say = this.#sayer(event, { ...asked, workspaceId });
     const person = await findSlackPerson(db, { teamId, userId, workspaceId });
     if (!person) return say('LINK');
     if (!person.active) return say('NO_MEMBER');
     if (!person.aiAllowed) return say('AI_CHOICE');
+    if (isBlank(text)) return say('FILE_ONLY');
     if (codePoints(text) > LIMITS.questionMaxChars) return say('TOO_LONG');
     const reply = await runtime.submitQuestion({
       ...{ workspaceId, accountId: person.accountId, conversationId: null, surface: 'slack', text, page: null },
@@ -153,6 +172,7 @@ export class Inbox {
     switch (reply.kind) {
       case 'accepted':
       case 'request-id-reused': // its words were edited before it came again
+        if (files) await say('FILE_LEFT_OUT', `file:${channelId}:${messageTs}`);
         return 'asked';
       case 'full':
         return say('FULL');

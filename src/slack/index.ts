@@ -13,10 +13,9 @@ import { Disconnector } from './disconnect.ts';
 import { Inbox } from './inbox.ts';
 import { Installer } from './install.ts';
 import { Links, linkToken } from './link.ts';
+import { Retention } from './retention.ts';
 import { createSender } from './sender.ts';
 import { isSigned, type SignedDelivery } from './signature.ts';
-
-export { rotateTokens } from './tokens.ts';
 
 export interface SlackOptions {
   readonly db: Database;
@@ -26,6 +25,8 @@ export interface SlackOptions {
   readonly apiUrl: string;
   /** Between two readings of a team's history, milliseconds; default: as Slack asks of most apps. */
   readonly readEveryMs?: number;
+  /** How long what a tool copied is kept, milliseconds. */
+  readonly retentionMs: number;
   /** null: nothing is taken from Slack; what is connected can be seen and ended. */
   readonly signingSecret: string | null;
   /** The app's own, for its installation by Slack's consent page; null: teams are connected at the command line only. */
@@ -41,12 +42,13 @@ export interface SlackOptions {
 /** Longest time of one call; far below the lease of an outbox action. */
 const CALL_TIMEOUT_MS = 10_000;
 const SWEEP_MS = 2_000;
-const PRUNE_EVERY_SWEEPS = 1_800;
+const TIDY_EVERY_SWEEPS = 1_800;
 
 export class Slack {
   readonly outbox: OutboxOptions;
   readonly #options: SlackOptions;
-  #started: { readonly inbox: Inbox; readonly disconnector: Disconnector; readonly timer: Timer } | null = null;
+  #started: { readonly inbox: Inbox; readonly disconnector: Disconnector; readonly retention: Retention; readonly timer: Timer } | null =
+    null;
   #sweeps = 0;
 
   constructor(options: SlackOptions) {
@@ -59,11 +61,12 @@ export class Slack {
 
   /** Takes deliveries up, and what an earlier server left. */
   start(actors: Pick<Actors, 'entriesErased'> & { readonly runtime: Pick<Runtime, 'submitQuestion' | 'editEntry' | 'eraseEntry'> }): void {
-    const { db, log, clock } = this.#options;
+    const { db, log, clock, retentionMs } = this.#options;
     const disconnector = new Disconnector({ db, log, actors });
     const disconnect = async (teamId: string, why: string) => void (await disconnector.end(teamId, why));
     const inbox = new Inbox({ db, log, runtime: actors.runtime, disconnect });
-    this.#started = { inbox, disconnector, timer: clock.every(SWEEP_MS, () => this.#sweep()) };
+    const retention = new Retention({ db, log, actors, retentionMs });
+    this.#started = { inbox, disconnector, retention, timer: clock.every(SWEEP_MS, () => this.#sweep()) };
     this.#sweep();
   }
 
@@ -72,7 +75,9 @@ export class Slack {
     const failed = (error: unknown) => log.error('slack sweep failed', {}, error); // the next one goes on
     this.#started?.inbox.wake();
     this.#started?.disconnector.run().catch(failed);
-    if (this.#sweeps++ % PRUNE_EVERY_SWEEPS === 0) this.#started?.inbox.prune().catch(failed);
+    if (this.#sweeps++ % TIDY_EVERY_SWEEPS !== 0) return;
+    this.#started?.inbox.prune().catch(failed);
+    this.#started?.retention.run().catch(failed);
   }
 
   async stop(): Promise<void> {

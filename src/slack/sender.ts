@@ -1,6 +1,7 @@
 /**
  * Owns: one attempt to post, and reading back whether it is there. The outbox decides when; this decides what an answer means. rule: R14
  */
+import type { WebClient } from '@slack/web-api';
 import type { SlackSender, Verdict } from '../../actors/index.ts';
 import type { LeasedAction } from '../../db/slack/outbox.ts';
 import { type SecretBox, SecretError } from '../kernel/secret-box.ts';
@@ -57,7 +58,8 @@ async function post({ client, voice }: SenderDeps, action: LeasedAction, token: 
   if (text === null) return { to: { state: 'DEAD', reason: action.saying.kind === 'nothing' ? action.saying.why : 'nothing' } };
   try {
     const { ts } = await slackClient(token, client).chat.postMessage({
-      ...{ channel: action.channelId, thread_ts: action.threadTs, text, mrkdwn: true, parse: 'none', link_names: false },
+      ...{ channel: action.channelId, text, mrkdwn: true, parse: 'none', link_names: false },
+      ...(action.threadTs === null ? {} : { thread_ts: action.threadTs }),
       ...{ unfurl_links: false, unfurl_media: false },
       metadata: { event_type: METADATA_TYPE, event_payload: { action: action.id } },
     });
@@ -85,16 +87,13 @@ function failed({ attempts }: LeasedAction, error: unknown): Verdict {
   }
 }
 
-/** Found: SENT. All of the thread was read and it is not there: RETRY. Anything else says nothing. */
+/** Found: SENT. All of the thread (of the channel, for a message without a thread) was read and it is not there: RETRY. Anything else says nothing. */
 async function find({ client }: SenderDeps, action: LeasedAction, token: string): Promise<Verdict> {
   const api = slackClient(token, client);
   try {
     let cursor: string | undefined;
     for (let page = 0; page < HISTORY_PAGES_MAX; page++) {
-      const { messages, has_more, response_metadata } = await api.conversations.replies({
-        ...{ channel: action.channelId, ts: action.threadTs, include_all_metadata: true, limit: HISTORY_PAGE_MESSAGES },
-        ...{ oldest: String(action.startedAtS - HISTORY_EARLIER_S), ...(cursor ? { cursor } : {}) },
-      });
+      const { messages, has_more, response_metadata } = await readPage(api, action, cursor);
       if (!Array.isArray(messages)) return undecided('unreadable_history');
       const found = messages.find(({ metadata }) => metadata?.event_type === METADATA_TYPE && isAction(metadata.event_payload, action.id));
       if (found?.ts) return { to: { state: 'SENT', messageTs: found.ts } };
@@ -106,6 +105,14 @@ async function find({ client }: SenderDeps, action: LeasedAction, token: string)
   } catch (error) {
     return unread(error);
   }
+}
+
+function readPage({ conversations }: WebClient, { channelId, threadTs, startedAtS }: LeasedAction, cursor: string | undefined) {
+  const page = {
+    ...{ channel: channelId, include_all_metadata: true, limit: HISTORY_PAGE_MESSAGES },
+    ...{ oldest: String(startedAtS - HISTORY_EARLIER_S), ...(cursor ? { cursor } : {}) },
+  };
+  return threadTs === null ? conversations.history(page) : conversations.replies({ ...page, ts: threadTs });
 }
 
 function isAction(payload: unknown, id: string): boolean {
