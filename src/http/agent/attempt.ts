@@ -33,7 +33,7 @@ export async function requireSandbox(ctx: Koa.Context, db: Database, runId: RunI
   return { sandboxId, workspaceId, conversationId };
 }
 
-/** The attempt that a call names: in its headers, and for calls under `/runs/{runId}` in its path too. */
+/** The attempt that a call names: in its headers, and for calls under `/runs/{runId}` in its path too. It is kept in `ctx.state` for the report. */
 export async function requireAttempt(ctx: Koa.Context, db: Database): Promise<Attempt> {
   const runId = ctx.get(AGENT_RUN_HEADER);
   const epoch = ctx.get(AGENT_EPOCH_HEADER);
@@ -42,7 +42,9 @@ export async function requireAttempt(ctx: Koa.Context, db: Database): Promise<At
   if (!isUuid(runId) || runId !== inPath)
     throw new InputFault([{ path: AGENT_RUN_HEADER, message: 'must be the id of the run in the path' }]);
   if (!EPOCH.test(epoch)) throw new InputFault([{ path: AGENT_EPOCH_HEADER, message: 'must be the epoch of the claim, a whole number' }]);
-  return { sandbox, runId: runId as RunId, epoch: Number(epoch) };
+  const attempt = { sandbox, runId: runId as RunId, epoch: Number(epoch) };
+  ctx.state['attempt'] = attempt;
+  return attempt;
 }
 
 /** The 409 for an attempt that lost its run or was stopped. */
