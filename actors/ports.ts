@@ -3,7 +3,7 @@
  */
 import type { LeasedAction, Settlement } from '../db/slack/outbox.ts';
 import type { Change } from '../src/contract/changes.ts';
-import type { ConversationId, SandboxId, TurnId } from '../src/kernel/ids.ts';
+import type { ConversationId, RunId, SandboxId, TurnId } from '../src/kernel/ids.ts';
 
 /** Told after a commit, never inside a transaction. Must not throw and must not block. */
 export interface ChangeSink {
@@ -52,23 +52,47 @@ export interface RunnerView {
   readonly startedAt: number;
 }
 
-/** Told what happened to turns, for metrics. Must not throw. */
+/** The ids of a turn, for traces; a metric has no room for them. */
+export interface TurnNames {
+  readonly conversationId: ConversationId;
+  readonly turnId: TurnId;
+  readonly runId: RunId;
+}
+
+export interface EndedTurnReport extends TurnNames {
+  readonly surface: 'app' | 'slack';
+  readonly outcome: 'DONE' | 'FAILED' | 'STOPPED';
+  /** From the question to its first claim, milliseconds. */
+  readonly queueWaitMs: number | null;
+  readonly firstOutputMs: number | null;
+  /** From the question to the end, milliseconds. */
+  readonly durationMs: number;
+  /** From the question to now, milliseconds: the loop of a stopped turn ends later than its turn. */
+  readonly ageMs: number;
+}
+
+export interface EndedAttemptReport extends TurnNames {
+  readonly epoch: number;
+  /** What its turn became, or how it lost its run while its turn goes on. */
+  readonly how: 'DONE' | 'FAILED' | 'STOPPED' | 'handed-on' | 'sandbox' | 'deadline' | 'lease';
+  /** From its first call to now, milliseconds; null: it made none. */
+  readonly ageMs: number | null;
+}
+
+/** Told what happened to turns, for metrics and traces. Must not throw. */
 export interface TurnObserver {
-  turnEnded(turn: {
-    readonly surface: 'app' | 'slack';
-    readonly outcome: 'DONE' | 'FAILED' | 'STOPPED';
-    /** From the question to its first claim, milliseconds. */
-    readonly queueWaitMs: number | null;
-    readonly firstOutputMs: number | null;
-    /** From the question to the end, milliseconds. */
-    readonly durationMs: number;
-  }): void;
+  /** Once for each turn, however it ended. */
+  turnEnded(turn: EndedTurnReport): void;
+  /** Once for each attempt that this server saw end. */
+  attemptEnded(attempt: EndedAttemptReport): void;
   attemptTakenBack(cause: 'sandbox' | 'deadline' | 'lease'): void;
   /** A call of an attempt that has lost its run. */
   fencingRejected(): void;
   leaseRenewed(outcome: 'renewed' | 'lost'): void;
   /** `failed`: the sandbox could not be started, or died before it was given a run. */
   sandboxStart(outcome: 'started' | 'failed'): void;
+  /** Words were erased: an entry by its person, or what came from elsewhere (a disconnect). */
+  erased(what: 'entry' | 'content'): void;
 }
 
 /** What was learnt of an attempt; `pauseMs`: Slack wants no such call from this team's app for so long. */

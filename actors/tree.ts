@@ -91,6 +91,8 @@ const UNOBSERVED: TurnObserver = {
   fencingRejected: () => {},
   sandboxStart: () => {},
   leaseRenewed: () => {},
+  attemptEnded: () => {},
+  erased: () => {},
 };
 
 type Conversations = ActorKind<ConversationCommand, ConversationReply, 'conversation'>;
@@ -185,8 +187,9 @@ class Tree implements Actors {
     });
   }
 
-  #refused({ workspaceId, accountId, conversationId, version, turnId, surface, ageMs: durationMs }: EndedTurn): void {
-    this.#turns.turnEnded({ surface, outcome: 'FAILED', queueWaitMs: null, firstOutputMs: null, durationMs });
+  #refused({ workspaceId, accountId, conversationId, version, turnId, runId, surface, ageMs: durationMs }: EndedTurn): void {
+    const names = { conversationId, turnId, runId };
+    this.#turns.turnEnded({ ...names, surface, outcome: 'FAILED', queueWaitMs: null, firstOutputMs: null, durationMs, ageMs: durationMs });
     const change = { workspaceId, accountId, conversationId, version, turnIds: [turnId], entryIds: [], sealedRunIds: [], slots: true };
     this.#deps.changes.publish(change);
     // Also when its actor is not in memory, and it looks at the rows again: the conversation's next question may be waiting.
@@ -197,6 +200,9 @@ class Tree implements Actors {
     const { workspaceId, accountId, conversationId, version, turnId, runId } = turn;
     this.#deps.partials.clear(conversationId, turnId);
     this.#turns.attemptTakenBack(turn.cause);
+    const names = { conversationId, turnId, runId };
+    this.#turns.attemptEnded({ ...names, epoch: turn.epoch, how: turn.cause, ageMs: turn.timing.attemptMs });
+    if (turn.status !== 'QUEUED') this.#turns.turnEnded({ ...names, ...turn.timing, outcome: turn.status, firstOutputMs: null });
     this.#deps.changes.publish({
       workspaceId,
       accountId,
@@ -233,6 +239,7 @@ class Tree implements Actors {
   entriesErased(conversations: readonly ChangedConversation[]): void {
     const { changes, partials } = this.#deps;
     tellChanged({ changes, partials, changed: (change) => this.changed(change) }, conversations);
+    this.#turns.erased('content');
   }
 
   activeConversationIds(): readonly ConversationId[] {
@@ -310,7 +317,10 @@ class Tree implements Actors {
     publishPartial: (attempt, partial) => this.#askFor(attempt, { type: 'PublishPartial', attempt, partial }),
     endTurn: (attempt, end) => this.#askFor(attempt, { type: 'EndTurn', attempt, end }),
     endRun: (attempt, end) => this.#askFor(attempt, { type: 'EndRun', attempt, end }),
-    eraseEntry: (member, id) => this.#entryWrites.eraseEntry(member, id),
+    eraseEntry: async (member, id) => {
+      await this.#entryWrites.eraseEntry(member, id);
+      this.#turns.erased('entry');
+    },
     editEntry: (member, id, text) => this.#entryWrites.editEntry(member, id, text),
     voteEntry: (member, id, vote) => this.#entryWrites.voteEntry(member, id, vote),
   };
@@ -359,17 +369,14 @@ function key(attempt: Attempt) {
   return { runId: attempt.runId, epoch: attempt.epoch, sandboxId: attempt.sandbox.sandboxId };
 }
 
-/** The end of a turn of Slack has enqueued its post. (A stop and a take-back are found by the next sweep.) */
+/** The end of a turn of Slack has enqueued its post. (The next sweep finds what this server did not see end.) */
 function turnsToldTo(turns: TurnObserver, slackEnded: () => void): TurnObserver {
   return {
+    ...turns,
     turnEnded(turn) {
       turns.turnEnded(turn);
       if (turn.surface === 'slack') slackEnded();
     },
-    attemptTakenBack: (cause) => turns.attemptTakenBack(cause),
-    fencingRejected: () => turns.fencingRejected(),
-    sandboxStart: (outcome) => turns.sandboxStart(outcome),
-    leaseRenewed: (outcome) => turns.leaseRenewed(outcome),
   };
 }
 

@@ -111,7 +111,8 @@ export class RunClient {
   /** What proves a call of this attempt; model calls carry it too. */
   headers(): Record<string, string> {
     const { run } = this.#options;
-    return { ...this.#gateway.headers(), [AGENT_RUN_HEADER]: run.id, [AGENT_EPOCH_HEADER]: String(run.epoch) };
+    const traced = run.traceparent === undefined ? {} : { traceparent: run.traceparent };
+    return { ...this.#gateway.headers(), ...traced, [AGENT_RUN_HEADER]: run.id, [AGENT_EPOCH_HEADER]: String(run.epoch) };
   }
 
   async context(decided: AbortSignal): Promise<CallResult<ContextResponse>> {

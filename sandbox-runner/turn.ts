@@ -130,7 +130,7 @@ class Attempt {
   /** Asks, and aborts as soon as the attempt is decided. A Pi that does not become idle then is left behind. */
   async #ask(pi: PiSession, prompt: string): Promise<void> {
     const { fate, clock, run, protocol } = this.#options;
-    this.#watcher = new Watcher({ session: pi.session, partial: this.#partial, protocol, runId: run.id });
+    this.#watcher = new Watcher({ session: pi.session, partial: this.#partial, protocol, runId: run.id, epoch: run.epoch });
     const reporting = this.#partial.start();
     const abort = (): void => void pi.session.abort();
     fate.decided.addEventListener('abort', abort, { once: true });

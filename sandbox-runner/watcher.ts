@@ -16,6 +16,7 @@ export interface WatcherOptions {
   readonly partial: PartialAnswer;
   readonly protocol: Protocol;
   readonly runId: string;
+  readonly epoch: number;
 }
 
 type MessageEnd = Extract<AgentSessionEvent, { type: 'message_end' }>;
@@ -71,9 +72,9 @@ export class Watcher {
 
   #hearMessage(message: MessageEnd['message']): void {
     if (message.role !== 'assistant') return;
-    const { partial, protocol, runId } = this.#options;
+    const { partial, protocol, runId, epoch } = this.#options;
     const durationMs = Math.round(performance.now() - this.#modelSinceMs);
-    protocol.log('info', 'model_call', { runId, outcome: message.stopReason, durationMs });
+    protocol.log('info', 'model_call', { runId, epoch, outcome: message.stopReason, durationMs });
     if (message.stopReason === 'error') partial.messageFailed();
   }
 
@@ -82,6 +83,7 @@ export class Watcher {
     const durationMs = Math.round(event.durationMs ?? 0);
     this.#options.protocol.log('info', 'tool_call', {
       runId: this.#options.runId,
+      epoch: this.#options.epoch,
       tool,
       outcome: event.isError ? 'error' : 'ok',
       durationMs,

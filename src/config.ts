@@ -6,6 +6,7 @@ import path from 'node:path';
 import { type AuthConfig, isLoopbackHost, readAuth } from './config/auth.ts';
 import { ConfigError, Reader } from './config/reader.ts';
 import { readSlack, type SlackConfig } from './config/slack.ts';
+import { readTraces, type TracesConfig } from './config/traces.ts';
 import { LLM_APIS, type LlmApi } from './contract/agent.ts';
 import { SMALLEST_MODEL } from './contract/limits.ts';
 import type { LogLevel } from './kernel/log.ts';
@@ -80,6 +81,8 @@ export interface Config {
   /** null: no repositories can be loaded. */
   readonly git: GitConfig | null;
   readonly slack: SlackConfig;
+  /** null: no traces. */
+  readonly traces: TracesConfig | null;
   /** Variables that start with HEPH_ and mean nothing: probably misspelt. */
   readonly unknownVariables: readonly string[];
 }
@@ -214,6 +217,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>, cw
     shutdownGraceMs: read.durationMs('HEPH_SHUTDOWN_GRACE', '20s', ['0ms', '10m']),
     git: readGit(read, env['PATH']),
     slack: readSlack(read),
+    traces: readTraces(read),
   };
   checkReach(read, config);
   if (read.problems.length > 0) throw new ConfigError(read.problems);

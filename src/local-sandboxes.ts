@@ -4,7 +4,7 @@
  * Does not own: how a process is isolated (sandbox-runner/isolation).
  */
 import type { SandboxHost } from '../actors/index.ts';
-import { type LocalIsolation, LocalSandboxHost } from '../sandbox-runner/host/local.ts';
+import { type LocalIsolation, LocalSandboxHost, type LocalSandboxHostOptions } from '../sandbox-runner/host/local.ts';
 import { compileCacheDir, fillCompileCache } from '../sandbox-runner/isolation/compile-cache.ts';
 import { type Isolation, probeIsolation } from '../sandbox-runner/isolation/probe.ts';
 import { sandboxRuntimeDir } from '../sandbox-runner/isolation/runtime-dir.ts';
@@ -51,9 +51,11 @@ export interface LocalHostOptions {
   /** The agent listener, and its address for runners that are not isolated. */
   readonly agent: HttpListener;
   readonly gateway: string;
+  /** Hears what runners say of their tool calls. */
+  readonly onSaid?: LocalSandboxHostOptions['onSaid'];
 }
 
-export function localHost({ config, log, sandboxes, agent, gateway }: LocalHostOptions): SandboxHost {
+export function localHost({ config, log, sandboxes, agent, gateway, onSaid }: LocalHostOptions): SandboxHost {
   const { runtimeDir } = sandboxes;
   return new LocalSandboxHost({
     ...{ gateway, runtimeDir, log },
@@ -63,6 +65,7 @@ export function localHost({ config, log, sandboxes, agent, gateway }: LocalHostO
     bash: mayRunCommands(config, sandboxes.isolation),
     isolation: toLocal(config, sandboxes, agent),
     clock: systemClock,
+    ...(onSaid ? { onSaid } : {}),
   });
 }
 

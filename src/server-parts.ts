@@ -96,8 +96,10 @@ export function environmentModel({ provider, turnDeadlineMs: timeoutMs }: Config
   };
 }
 
-export function openGateway(parts: { config: Config; log: Log; opened: OpenedDatabase; onUsage: GatewayOptions['onUsage'] }): Gateway {
-  const { config, log, opened, onUsage } = parts;
+export function openGateway(
+  parts: { config: Config; log: Log; opened: OpenedDatabase } & Pick<GatewayOptions, 'onUsage' | 'onCall'>,
+): Gateway {
+  const { config, log, opened, onUsage, onCall } = parts;
   const { db, host } = opened;
   const bounds = {
     firstByteTimeoutMs: config.modelFirstByteMs,
@@ -108,7 +110,14 @@ export function openGateway(parts: { config: Config; log: Log; opened: OpenedDat
   const shared = { db, log, bounds, clock: systemClock };
   const providers = new Providers({ ...shared, environment, addressRules: { allowPrivate }, secrets: new SecretBox(secretKeys) });
   const callBounds = { ...CALL_BOUNDS, unverifiedMaxMs: config.leaseTtlMs };
-  return createGateway({ ...shared, hostId: host.id, providers, callBounds, ...(onUsage ? { onUsage } : {}) });
+  return createGateway({
+    ...shared,
+    hostId: host.id,
+    providers,
+    callBounds,
+    ...(onUsage ? { onUsage } : {}),
+    ...(onCall ? { onCall } : {}),
+  });
 }
 
 export function modelAdmin({ secretKeys, llmAllowPrivate: allowPrivate }: Config, db: Database): ModelAdmin {
@@ -200,19 +209,21 @@ export function gaugeSources(parts: {
   sandboxHost: SandboxHost;
   live: Live;
   gateway: Gateway;
-  operators: { load(): Promise<InstallationLoad> };
+  operators: { load(): Promise<InstallationLoad>; readonly db: Database };
 }): GaugeSources {
   const { db, actors, sandboxHost, live, gateway, operators } = parts;
   return {
     actors: () => actors.views(ACTORS_PER_SCRAPE_MAX),
     runners: () => sandboxHost.list(),
     database: () => db.usage(),
-    slots: () => countSlots(db),
+    // Through the operators' own pool: a server whose pool is full must be able to say so.
+    slots: () => countSlots(operators.db),
     installation: () => operators.load(),
     streams: () => live.hub.streams,
+    listening: () => live.listening(),
     partials: () => live.partials.size,
     modelCalls: () => gateway.stats(),
-    outbox: () => outboxSize(db),
+    outbox: () => outboxSize(operators.db),
   };
 }
 

@@ -15,7 +15,15 @@ import { searchForRun } from './context/search.ts';
 import { LIMITS } from './contract/limits.ts';
 import { type OpenedDatabase, openServerDatabase } from './database.ts';
 import type { Gateway } from './gateway/index.ts';
-import { createAgentListener, createOpsListener, createWebListener, type HttpListener, requireLocalAdmin } from './http/index.ts';
+import {
+  createAgentListener,
+  createEarlyOpsListener,
+  createWebListener,
+  type EarlyOpsListener,
+  type HttpListener,
+  type OpsListenerOptions,
+  requireLocalAdmin,
+} from './http/index.ts';
 import { systemClock } from './kernel/clock.ts';
 import type { Log } from './kernel/log.ts';
 import { rotateSecrets } from './kernel/rotate-secrets.ts';
@@ -41,11 +49,14 @@ import {
 } from './server-parts.ts';
 import { openPeople, type PeopleParts } from './server-people.ts';
 import { openSlack } from './server-slack.ts';
+import { type Observers, openObservers } from './server-traces.ts';
 import type { Slack } from './slack/index.ts';
 
 export interface ServerHooks {
   /** Instead of local processes; `gateway` is the agent listener's address. */
   readonly sandboxHost?: (gateway: string) => SandboxHost;
+  /** Instead of Prometheus metrics. */
+  readonly metrics?: Metrics;
 }
 
 export interface RunningServer {
@@ -66,19 +77,39 @@ const CONNECTIONS_MAX = 10_000;
 export async function startServer(config: Config, log: Log, hooks: ServerHooks = {}): Promise<RunningServer> {
   const preparing = prepareLocalSandboxes(config, log);
   preparing.catch(() => undefined); // awaited below
-  const opened = await openServerDatabase(config, log);
+  const start = openOperations(config, log);
+  let opened: OpenedDatabase | undefined;
   try {
+    opened = await openServerDatabase(config, log);
+    start.stage = 'The server prepares its sandboxes.';
     const sandboxes = await preparing;
     await reconcileSlots(opened.db, config.capacityTurns);
     await writeEnvironmentModel(opened.db, environmentModel(config));
     const secrets = new SecretBox(config.secretKeys);
     await rotateSecrets({ secrets, log, what: 'connection key', store: connectionKeys(opened.db) });
     await rotateSecrets({ secrets, log, what: 'slack token', store: slackTokens(opened.db) });
-    return await assemble({ config, log, opened, hooks, sandboxes });
+    return await assemble({ config, log, opened, hooks, sandboxes, start });
   } catch (error) {
-    await opened.close();
+    await Promise.all([opened?.close(), start.listener.stop(0)]);
     throw error;
   }
+}
+
+interface Start {
+  /** What the server waits for, while only probes are answered. */
+  stage: string;
+  readonly listener: EarlyOpsListener;
+  /** Rejects when it cannot be opened: that is told after what is wrong with the data directory or the database. */
+  readonly port: Promise<number>;
+}
+
+/** Probes are answered from the first moment: a database that is slow to come is no dead server. */
+function openOperations({ bindHost, opsPort }: Config, log: Log): Start {
+  const stage = 'The server waits for its database, or applies migrations.';
+  const listener = createEarlyOpsListener({ stage: () => start.stage, connectionsMax: CONNECTIONS_MAX, log });
+  const start: Start = { stage, listener, port: listener.start(bindHost, opsPort) };
+  start.port.catch(() => undefined);
+  return start;
 }
 
 interface Parts {
@@ -87,18 +118,20 @@ interface Parts {
   readonly opened: OpenedDatabase;
   readonly hooks: ServerHooks;
   readonly sandboxes: LocalSandboxes;
+  readonly start: Start;
 }
 
 /**
  * Sandboxes need the agent listener's address, the actors need the sandboxes, the listener needs the actors: the listener opens first and
  * answers 503 until the actors are there.
  */
-async function assemble({ config, log, opened, hooks, sandboxes }: Parts): Promise<RunningServer> {
+async function assemble({ config, log, opened, hooks, sandboxes, start }: Parts): Promise<RunningServer> {
   const { db, url } = opened;
   const { registry, repositories } = await openContext({ config, log, db });
   const desk = new ContextDesk({ db, registry, clock: systemClock, log });
-  const metrics = createMetrics(buildName());
-  const gateway = openGateway({ config, log, opened, onUsage: metrics.modelUsed });
+  const metrics = hooks.metrics ?? createMetrics(buildName());
+  const observers = await openObservers({ config, log, metrics, host: opened.host, version: buildName() });
+  const gateway = openGateway({ config, log, opened, ...observers.calls });
   const door = new RuntimeDoor();
   const watch = new PathWatch({ db, log, clock: systemClock, onBreak: metrics.pathBroken });
   const live = createLive({
@@ -117,13 +150,13 @@ async function assemble({ config, log, opened, hooks, sandboxes }: Parts): Promi
     items: desk,
     connectionsMax: CONNECTIONS_MAX,
     log,
-    observe: metrics.observeRequest,
+    ...observers.agent,
   });
   const agentPort = await agent.start(config.bindHost, config.agentPort);
   const address = `http://${ownHost(config.bindHost)}:${agentPort}`;
-  const sandboxHost = hooks.sandboxHost?.(address) ?? localHost({ config, log, sandboxes, agent, gateway: address });
+  const sandboxHost = hooks.sandboxHost?.(address) ?? localHost({ config, log, sandboxes, agent, gateway: address, ...observers.runners });
   const actors = createActors({
-    ...{ db, log, sandboxHost, clock: systemClock, observer: metrics.kernelObserver, turns: metrics },
+    ...{ db, log, sandboxHost, clock: systemClock, observer: metrics.kernelObserver, turns: observers.turns },
     ...{ changes: live.changes, partials: live.partials },
     buildContext: (runId) => buildContext(db, runId, { assistantName: config.assistantName, registry, watch }),
     ...{ host: opened.host, outbox: slack.outbox },
@@ -139,10 +172,10 @@ async function assemble({ config, log, opened, hooks, sandboxes }: Parts): Promi
   live.changes.onChange((change) => gateway.seal(change.sealedRunIds));
   live.changes.onChange((change) => desk.seal(change.sealedRunIds));
   live.changes.onRemoteChange((change) => actors.changed(change));
-  const { web, ops } = doorsForPeople({
-    ...{ config, log, opened, sandboxes, actors, live, metrics, state, repositories, people, slack, operators },
-  });
-  const opsPort = await ops.start(config.bindHost, config.opsPort);
+  const doors = { config, log, opened, sandboxes, actors, live, metrics, state, repositories, people, slack, operators };
+  const web = doorForPeople(doors);
+  const opsPort = await start.port;
+  start.listener.serve(doorForOperators(doors));
   people.sweeper.start();
   slack.start(actors);
   await live.start();
@@ -151,8 +184,8 @@ async function assemble({ config, log, opened, hooks, sandboxes }: Parts): Promi
   const webPort = await web.start(config.bindHost, config.port);
   state.started = true;
   const whole = {
-    ...{ config, log, opened, operators, actors, live, people, slack, gateway, watch, sandboxHost, state },
-    listeners: { web, agent, ops },
+    ...{ config, log, opened, operators, actors, live, people, slack, gateway, watch, sandboxHost, state, observers },
+    listeners: { web, agent, ops: start.listener },
   };
   let stopped: Promise<void> | undefined;
   const databaseGone =
@@ -176,23 +209,26 @@ interface DoorParts {
   readonly operators: Operators;
 }
 
-/** The listeners for people and for operators; they open when everything behind them is there. */
-function doorsForPeople(parts: DoorParts): { web: HttpListener; ops: HttpListener } {
-  const { config, log, opened, sandboxes, actors, live, metrics, state, repositories, people, slack, operators } = parts;
-  const { db } = opened;
-  const { isolation } = sandboxes;
-  const web = createWebListener({
-    ...{ runtime: actors.runtime, db, live: live.hub, stages: live.partials, changes: live.changes, clock: systemClock, log },
+/** The listener for people; it opens when everything behind it is there. */
+function doorForPeople({ config, log, opened, sandboxes, actors, live, metrics, people, slack }: DoorParts): HttpListener {
+  return createWebListener({
+    ...{ runtime: actors.runtime, db: opened.db, live: live.hub, stages: live.partials, changes: live.changes, clock: systemClock, log },
     authenticator: people.authenticator,
     ...(people.signIn ? { signIn: people.signIn } : {}),
     slack: slack.door,
-    session: sessionFacts(config, isolation),
+    session: sessionFacts(config, sandboxes.isolation),
     pageFolder: PAGE_FOLDER,
     connectionsMax: CONNECTIONS_MAX,
     observe: metrics.observeRequest,
   });
-  const ops = createOpsListener({
-    parts: readinessParts({ config, opened, live, state, isolation }),
+}
+
+/** What the operations listener answers from now on. */
+function doorForOperators(parts: DoorParts): OpsListenerOptions {
+  const { config, log, opened, sandboxes, actors, live, metrics, state, repositories, people, slack, operators } = parts;
+  const { db } = opened;
+  return {
+    parts: readinessParts({ config, opened, live, state, isolation: sandboxes.isolation }),
     started: () => state.started,
     metrics,
     actors: () => actors.views(),
@@ -206,8 +242,7 @@ function doorsForPeople(parts: DoorParts): { web: HttpListener; ops: HttpListene
     adminGuard: requireLocalAdmin,
     connectionsMax: CONNECTIONS_MAX,
     log,
-  });
-  return { web, ops };
+  };
 }
 
 interface Whole {
@@ -224,10 +259,13 @@ interface Whole {
   readonly sandboxHost: SandboxHost;
   readonly listeners: { readonly web: HttpListener; readonly agent: HttpListener; readonly ops: HttpListener };
   readonly state: ServerState;
+  readonly observers: Observers;
 }
 
 /** Streams close with a hint when to come back; a request that was accepted is answered. */
 const LISTENER_GRACE_MS = 3_000;
+/** A collector that does not answer must not hold up a shutdown. */
+const TRACES_GRACE_MS = 1_000;
 
 /**
  * The order matters: nothing new is claimed, then sandboxes hand their runs on while the agent listener still answers, then people's
@@ -247,6 +285,7 @@ async function takeApart({
   sandboxHost,
   listeners,
   state,
+  observers,
 }: Whole): Promise<void> {
   state.draining = true;
   actors.stopClaiming();
@@ -260,6 +299,7 @@ async function takeApart({
   if (!answered) log.warn('commands were still running at the end of the drain', {});
   await Promise.all([live.stop(), people.sweeper.stop()]);
   await watch.idle();
+  await observers.stop(TRACES_GRACE_MS);
   await listeners.ops.stop(LISTENER_GRACE_MS);
   await operators.db.close();
   await opened.close();

@@ -118,6 +118,11 @@ export function stopTurn(session: Session, turnId: TurnId): Promise<StopReply> {
     const done = await stopTurnStatement(deps.db, { conversationId: rows.id, version: rows.version, turnId, graceMs: deps.times.graceMs });
     if (!done) return null;
     state.rows = evolve(rows, { type: 'stopped', version: done.version, turnId, leased: done.leased });
+    // One that runs ends with its loop, or is taken back.
+    if (!done.leased) {
+      const names = { conversationId: rows.id, turnId, runId: done.runId };
+      deps.turns.turnEnded({ ...names, ...done.timing, outcome: 'STOPPED', firstOutputMs: null });
+    }
     // A queued turn that is stopped moves those behind it up.
     publish(session, rows, { version: done.version, turnIds: [turnId], sealedRunIds: done.leased ? [done.runId] : [], slots: true });
     return { kind: 'stopped' };
@@ -166,7 +171,10 @@ export async function endTurn(session: Session, attempt: Attempt, end: TurnEndRe
     if (!done) return null;
     state.rows = evolve(rows, { type: 'ended', version: done.version });
     ended(session, rows, { ...done, runId: attempt.runId });
-    deps.turns.turnEnded({ ...done.timing, outcome: done.status, firstOutputMs: firstOutputMs(session, attempt, done.timing.durationMs) });
+    const names = { conversationId: rows.id, turnId: done.turnId, runId: attempt.runId };
+    const firstMs = firstOutputMs(session, attempt, done.timing.durationMs);
+    deps.turns.attemptEnded({ ...names, epoch: attempt.epoch, how: done.status, ageMs: done.timing.attemptMs });
+    deps.turns.turnEnded({ ...names, ...done.timing, outcome: done.status, firstOutputMs: firstMs });
     const log = { turnId: done.turnId, runId: attempt.runId, epoch: attempt.epoch };
     if (done.status === 'FAILED') deps.log.warn('turn failed', { ...log, reason: end.reason ?? 'ERROR', detail });
     else deps.log.info('turn ended', { ...log, status: done.status, entries: kept.entries.length });
@@ -223,6 +231,9 @@ export async function endRun(session: Session, attempt: Attempt, end: RunEndRequ
     state.rows = null;
     deps.self.refresh(rows.id); // the turn that came back needs a sandbox, or another pull
     ended(session, rows, { ...done, runId: attempt.runId });
+    const names = { conversationId: rows.id, turnId: done.turnId, runId: attempt.runId };
+    deps.turns.attemptEnded({ ...names, epoch: attempt.epoch, how: 'handed-on', ageMs: done.timing.attemptMs });
+    if (done.status === 'STOPPED') deps.turns.turnEnded({ ...names, ...done.timing, outcome: 'STOPPED', firstOutputMs: null });
     deps.log.info('run handed on', { turnId: done.turnId, runId: attempt.runId, epoch: attempt.epoch, status: done.status });
     return { kind: 'ended' };
   });

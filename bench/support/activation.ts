@@ -31,7 +31,10 @@ export function conversationActors(
     active: new Set<ConversationId>(),
     renewals: new Renewals(db, systemClock, times.leaseTtlMs),
     changes: { publish: nothing },
-    turns: { turnEnded: nothing, attemptTakenBack: nothing, fencingRejected: nothing, sandboxStart: nothing, leaseRenewed: nothing },
+    turns: {
+      ...{ turnEnded: nothing, attemptEnded: nothing, attemptTakenBack: nothing, fencingRejected: nothing },
+      ...{ sandboxStart: nothing, leaseRenewed: nothing, erased: nothing },
+    },
     partials: { publish: () => 'ok', clear: nothing },
     capacity: { offer: nothing, judge: nothing, slotsChanged: nothing },
     sandboxes: { wanted: nothing, idle: nothing },

@@ -14,17 +14,11 @@ import { type Executor, sql } from '../pool.ts';
  * `draining`: this server shut down. `paused`: nothing was sent, the breaker of the connection was open. `unknown`: a server died with the call
  * in flight: it was started, and nobody knows what came of it.
  */
-export type CallOutcome =
-  | 'ok'
-  | 'provider_error'
-  | 'truncated'
-  | 'stalled'
-  | 'unreachable'
-  | 'aborted'
-  | 'sealed'
-  | 'draining'
-  | 'paused'
-  | 'unknown';
+export const CALL_OUTCOMES = [
+  ...(['ok', 'provider_error', 'truncated', 'stalled', 'unreachable'] as const),
+  ...(['aborted', 'sealed', 'draining', 'paused', 'unknown'] as const),
+] as const;
+export type CallOutcome = (typeof CALL_OUTCOMES)[number];
 
 /** Tokens of one call; null where the provider did not say. The four never overlap. */
 export interface TokenUsage {

@@ -10,6 +10,7 @@ import { z } from 'zod';
 import type { ConversationId, EntryId, TurnId } from '../../src/kernel/ids.ts';
 import { type Executor, sql } from '../pool.ts';
 import { type AttemptKey, sandboxLives } from './fence.ts';
+import { ATTEMPT_TIME, TURN_TIMES, type TurnTiming, timingRow, toTiming } from './timing.ts';
 
 export interface NewEntry {
   readonly id: EntryId;
@@ -42,13 +43,6 @@ export interface EndParams extends AttemptKey {
   readonly entries: readonly NewEntry[];
 }
 
-/** For metrics: milliseconds since the question was written, by the database clock; `queueWaitMs` is up to the first claim. */
-export interface TurnTiming {
-  readonly surface: 'app' | 'slack';
-  readonly queueWaitMs: number | null;
-  readonly durationMs: number;
-}
-
 /** null: nothing was written (the attempt lost its run, or the version moved). */
 export type EndResult = {
   readonly version: number;
@@ -58,14 +52,11 @@ export type EndResult = {
   readonly timing: TurnTiming;
 } | null;
 
-const endRow = z.object({
+const endRow = timingRow.extend({
   version: z.number(),
   turn_id: z.string(),
   status: z.enum(['DONE', 'FAILED', 'STOPPED']),
   entry_ids: z.array(z.string()),
-  surface: z.enum(['app', 'slack']),
-  queue_wait_ms: z.number().nullable(),
-  duration_ms: z.number(),
 });
 
 /** The entries of an end as the columns of a statement. */
@@ -114,7 +105,7 @@ export async function endTurn(db: Executor, p: EndParams): Promise<EndResult> {
       -- One for the answer and for the conversation: a reader who compares the two must not see an answer that is newer than itself.
       select clock_timestamp() as at
     ), claim as materialized (
-      select r.id, r.turn_id, t.account_id, t.surface, t.status, t.question_seq, r.context_erasures, c.parent_conversation_id as main_id,
+      select r.id, r.turn_id, r.called_at, t.account_id, t.surface, t.status, t.question_seq, r.context_erasures, c.parent_conversation_id as main_id,
         q.erased_at is null as asked
       from agent_run r join mentor_turn t on t.id = r.turn_id join mentor_entry q on q.id = t.question_entry_id
         join mentor_conversation c on c.id = t.conversation_id
@@ -144,8 +135,7 @@ export async function endTurn(db: Executor, p: EndParams): Promise<EndResult> {
         error_text = case when t.status <> 'STOPPED' then ${p.error?.text ?? null}::text end,
         error_detail = case when t.status <> 'STOPPED' then ${p.error?.detail ?? null}::text end
       from moment, claim, conv where t.id = claim.turn_id
-      returning t.id, t.status, t.surface, (extract(epoch from t.started_at - t.created_at) * 1000)::int as queue_wait_ms,
-        (extract(epoch from t.ended_at - t.created_at) * 1000)::int as duration_ms
+      returning t.id, t.status, t.surface, t.created_at, t.started_at, t.ended_at
     ), run as (
       update agent_run r set state = 'ENDED', ended_at = clock_timestamp(), lease_until = null, deadline_at = null, bound_at = null
       from turn where r.turn_id = turn.id
@@ -163,19 +153,18 @@ export async function endTurn(db: Executor, p: EndParams): Promise<EndResult> {
       from moment cross join given g cross join conv cross join turn cross join claim left join cover on cover.id = g.id
       returning id, kind, text, seq
     )
-    select conv.version, turn.id as turn_id, turn.status, turn.surface, turn.queue_wait_ms, turn.duration_ms,
+    select conv.version, turn.id as turn_id, turn.status, ${TURN_TIMES}, ${ATTEMPT_TIME},
       coalesce((select array_agg(e.id order by e.seq) from entry e where e.kind = 'ANSWER' and e.text is not null), '{}') as entry_ids
-    from conv, turn`);
+    from conv, turn, claim`);
   return row && toResult(row);
 }
 
 function toResult(row: z.infer<typeof endRow>): NonNullable<EndResult> {
-  const timing = { surface: row.surface, queueWaitMs: row.queue_wait_ms, durationMs: row.duration_ms };
   return {
     version: row.version,
     turnId: row.turn_id as TurnId,
     status: row.status,
     entryIds: row.entry_ids as EntryId[],
-    timing,
+    timing: toTiming(row),
   };
 }

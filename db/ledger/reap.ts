@@ -8,6 +8,7 @@
 import { z } from 'zod';
 import type { AccountId, ConversationId, RunId, TurnId, WorkspaceId } from '../../src/kernel/ids.ts';
 import { type Executor, sql } from '../pool.ts';
+import { TURN_TIMES, type TurnTiming, timingRow, toTiming } from './timing.ts';
 
 export interface ReapTexts {
   readonly failed: { readonly code: string; readonly text: string };
@@ -25,9 +26,10 @@ export interface TakenBack {
   readonly status: 'QUEUED' | 'FAILED' | 'STOPPED';
   /** Why it was taken back: its sandbox is gone, its deadline is over, or its lease ran out. */
   readonly cause: 'sandbox' | 'deadline' | 'lease';
+  readonly timing: TurnTiming;
 }
 
-const takenRow = z.object({
+const takenRow = timingRow.extend({
   workspace_id: z.string(),
   account_id: z.string(),
   conversation_id: z.string(),
@@ -53,7 +55,7 @@ export async function takeBackLeases(db: Executor, batchMax: number, texts: Reap
       where c.version = d.version
       order by c.id for update of c skip locked
     ), held as materialized (
-      select t.id as turn_id, t.account_id, t.status, t.attempt, r.id as run_id, r.epoch, r.conversation_id,
+      select t.id as turn_id, t.account_id, t.status, t.attempt, r.id as run_id, r.epoch, r.called_at, r.conversation_id,
         r.deadline_at <= (select clock_timestamp()) as late, l.orphan
       from locked l join agent_run r on r.id = l.run_id join mentor_turn t on t.id = r.turn_id
       where r.state = 'LEASED' and (l.orphan or r.lease_until <= clock_timestamp())
@@ -68,7 +70,7 @@ export async function takeBackLeases(db: Executor, batchMax: number, texts: Reap
         error_code = case when v.becomes = 'FAILED' then case when v.late then ${texts.deadline.code}::text else ${texts.failed.code}::text end end,
         error_text = case when v.becomes = 'FAILED' then case when v.late then ${texts.deadline.text}::text else ${texts.failed.text}::text end end
       from verdict v where t.id = v.turn_id
-      returning t.id
+      returning t.id, t.surface, t.created_at, t.started_at, t.ended_at
     ), run as (
       update agent_run r set
         state = case when v.becomes = 'QUEUED' then 'WAITING' else 'ENDED' end,
@@ -83,8 +85,9 @@ export async function takeBackLeases(db: Executor, batchMax: number, texts: Reap
       returning c.id, c.workspace_id, c.version
     )
     select conv.workspace_id, v.account_id, conv.id as conversation_id, conv.version, v.turn_id, v.run_id, v.epoch, v.becomes as status,
-      case when v.orphan then 'sandbox' when v.late then 'deadline' else 'lease' end as cause
-    from verdict v join conv on conv.id = v.conversation_id`);
+      case when v.orphan then 'sandbox' when v.late then 'deadline' else 'lease' end as cause, ${TURN_TIMES},
+      (extract(epoch from clock_timestamp() - v.called_at) * 1000)::float8 as attempt_ms
+    from verdict v join conv on conv.id = v.conversation_id join turn on turn.id = v.turn_id`);
   return rows.map((row) => ({
     workspaceId: row.workspace_id as WorkspaceId,
     accountId: row.account_id as AccountId,
@@ -95,5 +98,6 @@ export async function takeBackLeases(db: Executor, batchMax: number, texts: Reap
     epoch: row.epoch,
     status: row.status,
     cause: row.cause,
+    timing: toTiming(row),
   }));
 }

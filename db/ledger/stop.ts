@@ -6,6 +6,7 @@
 import { z } from 'zod';
 import type { ConversationId, RunId, TurnId } from '../../src/kernel/ids.ts';
 import { type Executor, sql } from '../pool.ts';
+import { TURN_TIMES, type TurnTiming, timingRow, toTiming } from './timing.ts';
 
 export interface StopParams {
   readonly conversationId: ConversationId;
@@ -15,9 +16,14 @@ export interface StopParams {
 }
 
 /** `leased`: the turn ran, its loop must still end it. null: nothing was written (the version moved, or the turn is not open). */
-export type StopResult = { readonly version: number; readonly runId: RunId; readonly leased: boolean } | null;
+export type StopResult = {
+  readonly version: number;
+  readonly runId: RunId;
+  readonly leased: boolean;
+  readonly timing: TurnTiming;
+} | null;
 
-const stopRow = z.object({ version: z.number(), run_id: z.string(), leased: z.boolean() });
+const stopRow = timingRow.extend({ version: z.number(), run_id: z.string(), leased: z.boolean() });
 
 export async function stopTurn(db: Executor, p: StopParams): Promise<StopResult> {
   const row = await db.maybeOne(sql.prepared('ledger_stop', stopRow)`
@@ -30,7 +36,7 @@ export async function stopTurn(db: Executor, p: StopParams): Promise<StopResult>
       returning c.version
     ), turn as (
       update mentor_turn t set status = 'STOPPED', ended_at = clock_timestamp() from conv where t.id = ${p.turnId}::uuid
-      returning t.id
+      returning t.id, t.surface, t.created_at, t.started_at, t.ended_at
     ), run as (
       update agent_run r set
         state = case when r.state = 'LEASED' then 'LEASED' else 'ENDED' end,
@@ -40,6 +46,6 @@ export async function stopTurn(db: Executor, p: StopParams): Promise<StopResult>
       from turn where r.turn_id = turn.id
       returning r.id, r.state
     )
-    select conv.version, run.id as run_id, run.state = 'LEASED' as leased from conv, run`);
-  return row && { version: row.version, runId: row.run_id as RunId, leased: row.leased };
+    select conv.version, run.id as run_id, run.state = 'LEASED' as leased, ${TURN_TIMES}, null::float8 as attempt_ms from conv, run, turn`);
+  return row && { version: row.version, runId: row.run_id as RunId, leased: row.leased, timing: toTiming(row) };
 }

@@ -16,7 +16,7 @@ import { WORKSPACE_DIR } from '../config.ts';
 import { removeTree } from '../context-folder.ts';
 import { INSIDE } from '../isolation/layers.ts';
 import { giveToSandboxUser } from '../isolation/runtime-dir.ts';
-import { type Confinement, RunnerProcess, type RunnerState } from './runner-process.ts';
+import { type Confinement, type RunnerListener, RunnerProcess, type RunnerState } from './runner-process.ts';
 import { findSetpriv } from './setpriv.ts';
 
 /** How long a runner may take to become ready, to accept an assignment, and to go when it is asked. */
@@ -40,6 +40,8 @@ export interface LocalSandboxHostOptions {
   readonly isolation?: LocalIsolation | null;
   readonly log: Log;
   readonly clock: Clock;
+  /** Hears each log line of each runner. */
+  readonly onSaid?: RunnerListener;
 }
 
 export interface LocalIsolation {
@@ -160,7 +162,7 @@ export class LocalSandboxHost {
 
   /** A new runner, or null when there are as many as may be. */
   #spawn(): RunnerProcess | null {
-    const { runtimeDir, maxRunners, clock, log } = this.#options;
+    const { runtimeDir, maxRunners, clock, log, onSaid } = this.#options;
     if (this.#runners.size >= maxRunners) return null;
     const dir = mkdtempSync(join(runtimeDir, `w-${process.pid}-`));
     const isolation = this.#options.isolation ?? null;
@@ -172,6 +174,7 @@ export class LocalSandboxHost {
       confinement: isolation && { ...isolation.confinement, name: basename(dir) },
       startedAt: clock.now(),
       log,
+      ...(onSaid ? { onSaid } : {}),
     });
     if (isolation !== null) this.#openDoor(runner, isolation);
     this.#runners.set(runner, this.#bury(runner));

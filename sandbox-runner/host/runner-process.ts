@@ -30,7 +30,11 @@ export interface RunnerProcessOptions {
   readonly confinement: Confinement | null;
   readonly startedAt: number;
   readonly log: Log;
+  /** Hears each log line of the runner, too. It comes from a sandbox. */
+  readonly onSaid?: RunnerListener;
 }
+
+export type RunnerListener = (event: string, fields: Extract<RunnerReport, { type: 'log' }>['fields']) => void;
 
 /** What makes the runner's layer. */
 export type Confinement = Pick<LaunchOptions, 'programs' | 'limits' | 'workBytes' | 'name'>;
@@ -51,6 +55,7 @@ export class RunnerProcess {
   readonly #child: ChildProcess;
   readonly #cleanUp: () => Promise<void>;
   readonly #log: Log;
+  readonly #onSaid: RunnerListener | undefined;
   readonly #heard = { ready: Promise.withResolvers<void>(), idle: Promise.withResolvers<void>() };
   #stderrBytes = 0;
 
@@ -58,6 +63,7 @@ export class RunnerProcess {
     this.dir = options.dir;
     this.startedAt = options.startedAt;
     this.#log = options.log;
+    this.#onSaid = options.onSaid;
     const { child, cleanUp } = start(options);
     this.#child = child;
     this.#cleanUp = cleanUp;
@@ -127,8 +133,10 @@ export class RunnerProcess {
       this.#log.warn('runner_report_unreadable', { sandboxId: this.sandboxId, pid: this.pid });
       return;
     }
-    if (report.type === 'log') this.#log[report.level](report.event, { ...report.fields, sandboxId: this.sandboxId });
-    else if (report.type === 'ready') this.#heard.ready.resolve();
+    if (report.type === 'log') {
+      this.#log[report.level](report.event, { ...report.fields, sandboxId: this.sandboxId });
+      this.#onSaid?.(report.event, report.fields);
+    } else if (report.type === 'ready') this.#heard.ready.resolve();
     else if (report.type === 'idle') this.#heard.idle.resolve();
     if (report.type !== 'log' && this.state !== 'ending') this.state = report.type === 'ready' ? 'warm' : report.type;
   }

@@ -31,7 +31,8 @@ describe('the first words of an answer', () => {
     const turns: TurnObserver = {
       turnEnded: ({ firstOutputMs }) => void samples.push(firstOutputMs),
       leaseRenewed: (outcome) => void renewals.push(outcome),
-      ...{ attemptTakenBack: () => undefined, fencingRejected: () => undefined, sandboxStart: () => undefined },
+      ...{ attemptTakenBack: () => undefined, attemptEnded: () => undefined, fencingRejected: () => undefined },
+      ...{ sandboxStart: () => undefined, erased: () => undefined },
     };
     const { db, server, person, clock } = await openScene(start, database.db, { script, turns });
     const turnId = await server.ask(person, 'Why?');

@@ -131,6 +131,7 @@ describe('the operations listener', () => {
       slots: () => Promise.reject(new Error('no database')),
       installation: () => Promise.reject(new Error('no database')),
       streams: () => rig.live.hub.streams,
+      listening: () => true,
       partials: () => rig.live.partials.size,
       modelCalls: () => ({ inFlight: 2, closingsWaiting: 0, connectionsPaused: 1, ended: { ok: 5 } }),
     });
@@ -146,7 +147,7 @@ describe('the operations listener', () => {
       'heph_lease_expirations_total 1',
       'heph_recoveries_total{cause="lease"} 1',
       'heph_sandboxes{state="warm"} 1',
-      'heph_sse_connections 0',
+      'heph_streams 0',
       'heph_model_calls_in_flight 2',
       'heph_model_connections_paused 1',
       'heph_model_calls_total{outcome="ok"} 5',

@@ -32,6 +32,10 @@ function everything(): Metrics {
   metrics.fencingRejected();
   metrics.leaseRenewed('renewed');
   metrics.sandboxStart('failed');
+  metrics.erased('entry');
+  metrics.spans('dropped', 3);
+  metrics.outboxOutcome('UNCERTAIN');
+  metrics.pathBroken('path');
   metrics.modelUsed('m', { inputTokens: 1, outputTokens: 1, cacheReadTokens: 1, cacheWriteTokens: 1 }, 9);
   const actor = { kind: 'conversation', id: 'c', state: 'active', mailboxDepth: 1, oldestWaitMs: 1, lastFault: null } as const;
   const load = { slots_total: 4, slots_held: 1, slots_free: 3, slots_retiring: 0, running: 1, stopping: 0, queued: 2 };
@@ -45,6 +49,8 @@ function everything(): Metrics {
       ...{ stuck: [{ name: 'STOPPING_LONG', count: 2 }], pauses: 1, monthCost: 1.25 },
     }),
     streams: () => 1,
+    listening: () => true,
+    outbox: async () => ({ pending: 3, uncertain: 1, oldestAgeS: 7 }),
     partials: () => ({ turns: 1, bytes: 1 }),
     modelCalls: () => ({ inFlight: 1, closingsWaiting: 0, connectionsPaused: 0, ended: { ok: 1 } }),
   });

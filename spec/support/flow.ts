@@ -67,6 +67,13 @@ export class Flow {
     return server;
   }
 
+  /** Begins to start one; `ready` of it waits. */
+  launch(): ServerProcess {
+    const { server } = ServerProcess.launch({ env: this.#env });
+    this.servers.push(server);
+    return server;
+  }
+
   person(server: ServerProcess): WebClient {
     return new WebClient(`http://127.0.0.1:${server.port}`);
   }

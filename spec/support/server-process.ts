@@ -62,8 +62,13 @@ export class ServerProcess {
   /** Starts a server and waits until it is ready; rejects with its last words when it ends before. */
   static async start(options: ServerOptions = {}): Promise<ServerProcess> {
     const { server } = ServerProcess.launch(options);
-    server.#ready = await server.waitFor('server ready');
+    await server.ready();
     return server;
+  }
+
+  /** Waits until it is ready. */
+  async ready(): Promise<void> {
+    this.#ready = await this.waitFor('server ready');
   }
 
   #read(line: string): void {

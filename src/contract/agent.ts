@@ -20,6 +20,11 @@ export const runSchema = z.object({
   leaseTtlMs: z.number().int(),
   renewEveryMs: z.number().int(),
   deadlineMs: z.number().int(),
+  /** Sent with each call of the attempt when the server traces it (W3C Trace Context). */
+  traceparent: z
+    .string()
+    .regex(/^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$/)
+    .optional(),
 });
 export type AgentRun = z.infer<typeof runSchema>;
 export const nextResponseSchema = z.object({ run: runSchema });

@@ -10,7 +10,16 @@ import type { Executor } from '../../db/pool.ts';
 import type { LlmApi } from '../contract/agent.ts';
 import { LIMITS } from '../contract/limits.ts';
 import type { Clock } from '../kernel/clock.ts';
-import { type ConversationId, type HostId, type RunId, type SandboxId, uuidv7, type WorkspaceId } from '../kernel/ids.ts';
+import {
+  type CallId,
+  type ConversationId,
+  type HostId,
+  type RunId,
+  type SandboxId,
+  type TurnId,
+  uuidv7,
+  type WorkspaceId,
+} from '../kernel/ids.ts';
 import { errorKind, type Log } from '../kernel/log.ts';
 import type { Breakers } from './breakers.ts';
 import type { CallsInFlight } from './calls-in-flight.ts';
@@ -51,6 +60,24 @@ export interface CallRequest {
   readonly beta: boolean;
 }
 
+/** A call that has ended, in ids, names and counts. */
+export interface EndedCall {
+  readonly callId: CallId;
+  readonly turnId: TurnId;
+  readonly runId: RunId;
+  readonly epoch: number;
+  readonly conversationId: ConversationId;
+  readonly api: LlmApi;
+  /** Its provider is Heph itself. */
+  readonly builtIn: boolean;
+  /** The provider's name of it. */
+  readonly model: string;
+  readonly outcome: CallOutcome;
+  readonly httpStatus: number | null;
+  readonly durationMs: number;
+  readonly usage: TokenUsage;
+}
+
 export interface ExchangeDeps {
   readonly db: Executor;
   readonly providers: Providers;
@@ -65,6 +92,7 @@ export interface ExchangeDeps {
   readonly onEnd: (outcome: CallOutcome) => void;
   /** Told what a call used, as far as its provider said it. `model`: the provider's name. */
   readonly onUsage: (model: string, usage: TokenUsage, bytes: number) => void;
+  readonly onCall: (call: EndedCall) => void;
 }
 
 /** Makes the call and answers the request, whatever happens. */
@@ -137,7 +165,13 @@ async function answer(deps: ExchangeDeps, openedCall: OpenedCall): Promise<void>
     const { outcome, httpStatus, usage, bytes, error } = ending;
     deps.closings.add({ callId: call.callId, outcome, httpStatus, ...usage });
     deps.onEnd(outcome);
-    deps.onUsage(opened.target.providerModel, usage, bytes);
+    const { providerModel: model, source } = opened.target;
+    const durationMs = deps.clock.monotonicMs() - startedAtMs;
+    deps.onUsage(model, usage, bytes);
+    const { callId, runId, epoch } = call;
+    const { conversationId, api } = openedCall.request;
+    const names = { callId, runId, epoch, conversationId, turnId: opened.turnId, api, model, builtIn: source === 'built-in' };
+    deps.onCall({ ...names, outcome, httpStatus, durationMs, usage });
     deps.log.info('model_call', {
       callId: call.callId,
       turnId: opened.turnId,
@@ -146,7 +180,7 @@ async function answer(deps: ExchangeDeps, openedCall: OpenedCall): Promise<void>
       epoch: call.epoch,
       outcome,
       status: httpStatus,
-      durationMs: Math.round(deps.clock.monotonicMs() - startedAtMs),
+      durationMs: Math.round(durationMs),
       bytes,
       error,
       ...usage,

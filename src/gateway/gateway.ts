@@ -12,7 +12,7 @@ import { errorKind, type Log } from '../kernel/log.ts';
 import { Breakers } from './breakers.ts';
 import { type CallBounds, CallsInFlight } from './calls-in-flight.ts';
 import { ClosingWriter } from './closings.ts';
-import { exchange } from './exchange.ts';
+import { type EndedCall, exchange } from './exchange.ts';
 import type { ModelBounds } from './model-config.ts';
 import { answerProblem, DRAINING } from './problems.ts';
 import type { Providers } from './providers.ts';
@@ -29,6 +29,8 @@ export interface GatewayOptions {
   readonly callBounds: CallBounds;
   /** Told what each call used, for metrics. `bytes`: of the answer. */
   readonly onUsage?: (model: string, usage: TokenUsage, bytes: number) => void;
+  /** Told of each call that has ended, for traces. */
+  readonly onCall?: (call: EndedCall) => void;
 }
 
 export interface GatewayStats {
@@ -71,7 +73,7 @@ async function closeUnknown({ db, log }: GatewayOptions, onEnd: (outcome: CallOu
 }
 
 export function createGateway(options: GatewayOptions): Gateway {
-  const { db, hostId, providers, clock, log, bounds, callBounds, onUsage = () => {} } = options;
+  const { db, hostId, providers, clock, log, bounds, callBounds, onUsage = () => {}, onCall = () => {} } = options;
   const calls = new CallsInFlight({ db, clock, log, bounds: callBounds });
   const closings = new ClosingWriter({ db, clock, log });
   const ended: Partial<Record<CallOutcome, number>> = {};
@@ -79,7 +81,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     ended[outcome] = (ended[outcome] ?? 0) + 1;
   };
   const breakers = new Breakers({ db, clock, log });
-  const deps = { db, hostId, providers, breakers, clock, log, bounds, calls, closings, onEnd, onUsage };
+  const deps = { db, hostId, providers, breakers, clock, log, bounds, calls, closings, onEnd, onUsage, onCall };
   let sweep: Timer | undefined;
   let draining = false;
   return {

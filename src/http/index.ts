@@ -14,7 +14,7 @@ export type { ModelAdminPort } from './ops/admin-models.ts';
 export type { PeopleAdminPort } from './ops/admin-people.ts';
 export type { RepositoryAdminPort } from './ops/admin-repositories.ts';
 export type { SlackAdminPort } from './ops/admin-slack.ts';
-export { createOpsListener, type OpsListenerOptions } from './ops/listener.ts';
+export { createEarlyOpsListener, createOpsListener, type EarlyOpsListener, type OpsListenerOptions } from './ops/listener.ts';
 export type { OperatorPort } from './ops/operator-routes.ts';
 export type { PartState, ReadinessPart } from './ops/readiness.ts';
 export type { BearerDoor, ContextItems, EventSink, LiveStreams, SessionFacts, SignInDoor, SlackDoor, Stages } from './ports.ts';

@@ -21,6 +21,8 @@ export interface RequestReport {
   readonly method: string;
   readonly status: number;
   readonly durationMs: number;
+  /** The attempt of a sandbox that called. */
+  readonly attempt?: { readonly runId: string; readonly epoch: number };
 }
 export type RequestObserver = (report: RequestReport) => void;
 
@@ -78,7 +80,8 @@ function report({ observe, log }: AppOptions): Koa.Middleware {
     const durationMs = performance.now() - startedMs;
     const route = String(ctx.state['route'] ?? 'none');
     log.debug('http.request', { requestId, route, method, status, durationMs: Math.round(durationMs) });
-    observe?.({ route, method, status, durationMs });
+    const attempt = ctx.state['attempt'] as RequestReport['attempt'];
+    observe?.({ route, method, status, durationMs, ...(attempt ? { attempt } : {}) });
   };
 }
 

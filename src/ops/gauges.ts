@@ -3,6 +3,7 @@
  */
 import { Counter, Gauge, type Registry } from 'prom-client';
 import type { ActorView, RunnerView } from '../../actors/index.ts';
+import { CALL_OUTCOMES } from '../../db/gateway/close-calls.ts';
 import { type InstallationLoad, registerInstallationGauges } from './installation-gauges.ts';
 
 /** Where the numbers come from. Each is called at a scrape; what one that throws would have said is left out, or NaN. */
@@ -13,6 +14,8 @@ export interface GaugeSources {
   readonly slots: () => Promise<{ readonly total: number; readonly held: number; readonly retiring: number }>;
   readonly installation: () => Promise<InstallationLoad>;
   readonly streams: () => number;
+  /** Words of other servers arrive (LISTEN). */
+  readonly listening: () => boolean;
   readonly partials: () => { readonly turns: number; readonly bytes: number };
   /** Absent: nothing is said in Slack. */
   readonly outbox?: () => Promise<{ readonly pending: number; readonly uncertain: number; readonly oldestAgeS: number }>;
@@ -42,11 +45,11 @@ export function registerGauges(registry: Registry, sources: GaugeSources): void 
     });
   };
   gauge('heph_actors', 'Actors in memory.', { labels: ['kind', 'state'], collect: (to) => countActors(to, sources.actors()) });
-  gauge('heph_mailbox_messages', 'Commands that were accepted and not yet answered.', {
+  gauge('heph_actor_mailbox_depth', 'Commands that were accepted and not yet answered.', {
     labels: ['kind'],
     collect: (to) => sources.actors().forEach(({ kind, mailboxDepth }) => void to.inc({ kind }, mailboxDepth)),
   });
-  gauge('heph_mailbox_oldest_age_seconds', 'Age of the oldest command that waits.', {
+  gauge('heph_actor_mailbox_oldest_age_seconds', 'Age of the oldest command that waits.', {
     labels: ['kind'],
     collect: (to) => oldest(to, sources.actors()),
   });
@@ -64,7 +67,10 @@ export function registerGauges(registry: Registry, sources: GaugeSources): void 
   gauge('heph_slots_in_use', 'Slots that are held, retiring ones included.', {
     collect: async (to) => to.set((await sources.slots()).held),
   });
-  gauge('heph_sse_connections', 'Open event streams.', { collect: (to) => to.set(sources.streams()) });
+  gauge('heph_listening', 'Whether words of other servers arrive: 1, or 0 while LISTEN is away.', {
+    collect: (to) => to.set(Number(sources.listening())),
+  });
+  gauge('heph_streams', 'Open event streams.', { collect: (to) => to.set(sources.streams()) });
   gauge('heph_partial_turns', 'Running answers in memory.', { collect: (to) => to.set(sources.partials().turns) });
   gauge('heph_partial_bytes', 'Their size in memory.', { collect: (to) => to.set(sources.partials().bytes) });
   gauge('heph_model_calls_in_flight', 'Model calls under way.', { collect: (to) => to.set(sources.modelCalls().inFlight) });
@@ -95,7 +101,8 @@ function registerModelCalls(registry: Registry, sources: GaugeSources): void {
     ...{ name: 'heph_model_calls_total', help: 'Model calls that have ended.', labelNames: ['outcome'], registers: [registry] },
     collect() {
       this.reset();
-      for (const [outcome, count] of Object.entries(sources.modelCalls().ended)) this.inc({ outcome }, count);
+      const { ended } = sources.modelCalls();
+      for (const outcome of CALL_OUTCOMES) this.inc({ outcome }, ended[outcome] ?? 0);
     },
   });
 }

@@ -89,11 +89,14 @@ function runOf(ctx: Koa.Context): RunId | null {
   return isUuid(runId) ? (runId as RunId) : null;
 }
 
+/** It is kept in `ctx.state` for the report. */
 function attemptOf(ctx: Koa.Context, sandbox: SandboxIdentity): Attempt {
   const runId = runOf(ctx);
   const epoch = ctx.get(AGENT_EPOCH_HEADER);
   if (runId === null || runId !== (param(ctx, 'runId') ?? runId))
     throw new InputFault([{ path: AGENT_RUN_HEADER, message: 'must be the id of the run in the path' }]);
   if (!EPOCH.test(epoch)) throw new InputFault([{ path: AGENT_EPOCH_HEADER, message: 'must be the epoch of the claim, a whole number' }]);
-  return { sandbox, runId, epoch: Number(epoch) };
+  const attempt = { sandbox, runId, epoch: Number(epoch) };
+  ctx.state['attempt'] = attempt;
+  return attempt;
 }

@@ -13,7 +13,7 @@ import { getContext } from './get-context.ts';
 import { postDocument } from './post-document.ts';
 import { postLease } from './post-lease.ts';
 import { postLoad } from './post-load.ts';
-import { postNext } from './post-next.ts';
+import { type NextDeps, postNext } from './post-next.ts';
 import { postPartial } from './post-partial.ts';
 import { postRunEnd } from './post-run-end.ts';
 import { postSearch } from './post-search.ts';
@@ -27,6 +27,7 @@ export interface AgentListenerOptions {
   readonly gateway: Koa.Middleware;
   /** Item documents and loads; without it there are none. */
   readonly items?: ContextItems;
+  readonly traceparent?: NextDeps['traceparent'];
   readonly connectionsMax: number;
   readonly log: Log;
   readonly observe?: RequestObserver;
@@ -38,7 +39,7 @@ const IDLE_TIMEOUT_MS = 600_000;
 
 /** Every route of the agent wire, except model calls. */
 export function agentRoutes(
-  options: Pick<AgentListenerOptions, 'runtime' | 'db' | 'search' | 'items'> & { callers: Callers; stopping: AbortSignal },
+  options: Pick<AgentListenerOptions, 'runtime' | 'db' | 'search' | 'items' | 'traceparent'> & { callers: Callers; stopping: AbortSignal },
 ): readonly Route[] {
   const { items } = options;
   return [

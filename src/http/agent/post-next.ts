@@ -12,9 +12,11 @@ export interface NextDeps {
   readonly callers: Callers;
   /** Aborts when the listener stops: parked pulls are answered with 204. */
   readonly stopping: AbortSignal;
+  /** What the attempt sends along when it is traced; null: it is not. */
+  readonly traceparent?: ((run: { readonly id: string; readonly epoch: number }) => string | null) | undefined;
 }
 
-export function postNext({ runtime, callers, stopping }: NextDeps): Route {
+export function postNext({ runtime, callers, stopping, traceparent }: NextDeps): Route {
   return {
     method: 'POST',
     path: '/internal/agent/next',
@@ -29,7 +31,8 @@ export function postNext({ runtime, callers, stopping }: NextDeps): Route {
         if (res.destroyed) hungUp.abort();
         const run = await runtime.claimNext(sandbox, waitMs, AbortSignal.any([hungUp.signal, stopping]));
         ctx.status = run ? 200 : 204;
-        if (run) ctx.body = { run };
+        const traced = run && traceparent?.(run);
+        if (run) ctx.body = { run: { ...run, ...(traced ? { traceparent: traced } : {}) } };
       } finally {
         res.off('close', gone);
       }

@@ -3,6 +3,7 @@
  */
 import type Koa from 'koa';
 import type { ActorView } from '../../../actors/index.ts';
+import { RuntimeFault } from '../../kernel/faults.ts';
 import type { Log } from '../../kernel/log.ts';
 import { createApp, type RequestObserver } from '../route.ts';
 import { securityHeaders } from '../security-headers.ts';
@@ -49,8 +50,45 @@ const OPERATORS = { at: '/ops', index: '/ops/index.html' };
 const PAGE_PATHS = /^\/(?:ops$|assets\/|favicon\.svg$)/;
 
 export function createOpsListener(options: OpsListenerOptions): HttpListener {
+  return createServer({ ...serverOptions(options), callback: opsApp(options).callback() });
+}
+
+/** A listener that answers probes before anything else is there. */
+export interface EarlyOpsListener extends HttpListener {
+  /** From now on it answers everything. */
+  serve(options: OpsListenerOptions): void;
+}
+
+/** `stage` says what the server waits for, in a sentence for an operator. */
+export function createEarlyOpsListener(options: {
+  readonly stage: () => string;
+  readonly connectionsMax: number;
+  readonly log: Log;
+}): EarlyOpsListener {
+  const starting = { name: 'starting', required: true, check: () => ({ ok: false, why: options.stage() }) };
+  const early = createApp({
+    ...{ log: options.log, before: [securityHeaders], routes: [getLivez(), getReadyz([starting]), getStartupz(() => false)] },
+    otherwise: () => {
+      throw new RuntimeFault('BUSY', 'The server is starting. Try again in a moment.', { retry: 'later' });
+    },
+  });
+  let answer = early.callback();
+  const listener = createServer({ ...serverOptions(options), callback: (request, response) => void answer(request, response) });
+  return {
+    ...listener,
+    serve: (all) => {
+      answer = opsApp(all).callback();
+    },
+  };
+}
+
+function serverOptions({ connectionsMax }: { readonly connectionsMax: number }) {
+  return { portVariable: 'HEPH_OPS_PORT', connectionsMax, idleTimeoutMs: IDLE_TIMEOUT_MS };
+}
+
+function opsApp(options: OpsListenerOptions): Koa {
   const { parts, started, metrics, actors, models, members, people, repositories, slack, operators, adminGuard } = options;
-  const { connectionsMax, log, observe, pageFolder } = options;
+  const { log, observe, pageFolder } = options;
   const routes = [
     getLivez(),
     getReadyz(parts),
@@ -70,6 +108,5 @@ export function createOpsListener(options: OpsListenerOptions): HttpListener {
     adminGuard(ctx);
     await page(ctx, next);
   };
-  const app = createApp({ log, observe, routes, before: [securityHeaders], otherwise });
-  return createServer({ callback: app.callback(), portVariable: 'HEPH_OPS_PORT', connectionsMax, idleTimeoutMs: IDLE_TIMEOUT_MS });
+  return createApp({ log, observe, routes, before: [securityHeaders], otherwise });
 }
