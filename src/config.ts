@@ -4,6 +4,7 @@
  */
 import path from 'node:path';
 import { type AuthConfig, isLoopbackHost, readAuth } from './config/auth.ts';
+import { type KubernetesConfig, readKubernetes } from './config/kubernetes.ts';
 import { ConfigError, Reader } from './config/reader.ts';
 import { readSlack, type SlackConfig } from './config/slack.ts';
 import { LLM_APIS, type LlmApi } from './contract/agent.ts';
@@ -11,6 +12,7 @@ import { SMALLEST_MODEL } from './contract/limits.ts';
 import type { LogLevel } from './kernel/log.ts';
 
 export type { AuthConfig, OidcConfig } from './config/auth.ts';
+export type { KubernetesConfig } from './config/kubernetes.ts';
 export { ConfigError, parseDurationMs } from './config/reader.ts';
 
 export interface ProviderConfig {
@@ -74,6 +76,8 @@ export interface Config {
   readonly sandboxWarm: number;
   readonly sandboxesMax: number;
   readonly sandboxIdleMs: number;
+  /** null: sandboxes are processes of this machine. */
+  readonly kubernetes: KubernetesConfig | null;
   readonly streamsPerAccountMax: number;
   readonly streamPingMs: number;
   readonly shutdownGraceMs: number;
@@ -209,6 +213,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>, cw
     sandboxWarm: read.integer('HEPH_SANDBOX_WARM', 2, [0, 50]),
     sandboxesMax: read.integer('HEPH_SANDBOX_MAX', Math.max(4, capacityTurns * 2), [1, 1_000]),
     sandboxIdleMs: read.durationMs('HEPH_SANDBOX_IDLE', '5m', ['100ms', '1d']),
+    kubernetes: readKubernetes(read),
     streamsPerAccountMax: read.integer('HEPH_MENTOR_LIVE_STREAMS_PER_ACCOUNT', 10, [1, 1_000]),
     streamPingMs: read.durationMs('HEPH_MENTOR_LIVE_PING', '15s', ['100ms', '5m']),
     shutdownGraceMs: read.durationMs('HEPH_SHUTDOWN_GRACE', '20s', ['0ms', '10m']),

@@ -18,10 +18,10 @@ import { systemClock } from './kernel/clock.ts';
 import type { Log } from './kernel/log.ts';
 import { SecretBox } from './kernel/secret-box.ts';
 import { createLive, type Live } from './live/index.ts';
-import { type LocalSandboxes, localHost, prepareLocalSandboxes } from './local-sandboxes.ts';
 import { rotateKeys } from './models/admin.ts';
 import { MemberAdmin } from './models/members.ts';
 import { createMetrics, type Metrics, recover } from './ops/index.ts';
+import { prepareSandboxes, type Sandboxes } from './sandboxes.ts';
 import { buildName, type Operators, openOperators } from './server-operators.ts';
 import {
   environmentModel,
@@ -62,7 +62,7 @@ const CONNECTIONS_MAX = 10_000;
 
 /** Starts a server. Rejects with an Error whose message is a sentence for the person when the person can change the reason. */
 export async function startServer(config: Config, log: Log, hooks: ServerHooks = {}): Promise<RunningServer> {
-  const preparing = prepareLocalSandboxes(config, log);
+  const preparing = prepareSandboxes(config, log);
   preparing.catch(() => undefined); // awaited below
   const opened = await openServerDatabase(config, log);
   try {
@@ -84,7 +84,7 @@ interface Parts {
   readonly log: Log;
   readonly opened: OpenedDatabase;
   readonly hooks: ServerHooks;
-  readonly sandboxes: LocalSandboxes;
+  readonly sandboxes: Sandboxes;
 }
 
 /**
@@ -119,7 +119,7 @@ async function assemble({ config, log, opened, hooks, sandboxes }: Parts): Promi
   });
   const agentPort = await agent.start(config.bindHost, config.agentPort);
   const address = `http://${ownHost(config.bindHost)}:${agentPort}`;
-  const sandboxHost = hooks.sandboxHost?.(address) ?? localHost({ config, log, sandboxes, agent, gateway: address });
+  const sandboxHost = hooks.sandboxHost?.(address) ?? (await sandboxes.openHost({ db, agent, gateway: address }));
   const actors = createActors({
     ...{ db, log, sandboxHost, clock: systemClock, observer: metrics.kernelObserver, turns: metrics },
     ...{ changes: live.changes, partials: live.partials },
@@ -163,7 +163,7 @@ interface DoorParts {
   readonly config: Config;
   readonly log: Log;
   readonly opened: OpenedDatabase;
-  readonly sandboxes: LocalSandboxes;
+  readonly sandboxes: Sandboxes;
   readonly actors: Actors;
   readonly live: Live;
   readonly metrics: Metrics;
@@ -178,19 +178,18 @@ interface DoorParts {
 function doorsForPeople(parts: DoorParts): { web: HttpListener; ops: HttpListener } {
   const { config, log, opened, sandboxes, actors, live, metrics, state, repositories, people, slack, operators } = parts;
   const { db } = opened;
-  const { isolation } = sandboxes;
   const web = createWebListener({
     ...{ runtime: actors.runtime, db, live: live.hub, stages: live.partials, changes: live.changes, clock: systemClock, log },
     authenticator: people.authenticator,
     ...(people.signIn ? { signIn: people.signIn } : {}),
     slack: slack.door,
-    session: sessionFacts(config, isolation),
+    session: sessionFacts(config, sandboxes),
     pageFolder: PAGE_FOLDER,
     connectionsMax: CONNECTIONS_MAX,
     observe: metrics.observeRequest,
   });
   const ops = createOpsListener({
-    parts: readinessParts({ config, opened, live, state, isolation }),
+    parts: readinessParts({ config, opened, live, state, sandboxes }),
     started: () => state.started,
     metrics,
     actors: () => actors.views(),
