@@ -46,6 +46,5 @@ export function awaitAssignment(socketPath: string): Promise<RunnerAssignment> {
   const before = process.umask(0o177);
   server.listen(socketPath);
   process.umask(before);
-  server.unref();
   return assigned.promise;
 }

@@ -220,6 +220,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>, cw
     git: readGit(read, env['PATH']),
     slack: readSlack(read),
   };
+  read.raw('HEPH_OPERATOR_KEY'); // of `heph …` commands; the server makes its own
   checkReach(read, config);
   if (read.problems.length > 0) throw new ConfigError(read.problems);
   const unknownVariables = Object.keys(env).filter(

@@ -13,7 +13,7 @@ import { searchForRun } from './context/search.ts';
 import { LIMITS } from './contract/limits.ts';
 import { type OpenedDatabase, openServerDatabase } from './database.ts';
 import type { Gateway } from './gateway/index.ts';
-import { createAgentListener, createOpsListener, createWebListener, type HttpListener, requireLocalAdmin } from './http/index.ts';
+import { BrowserKey, createAgentListener, createOpsListener, createWebListener, type HttpListener, localAdminGuard } from './http/index.ts';
 import { systemClock } from './kernel/clock.ts';
 import type { Log } from './kernel/log.ts';
 import { SecretBox } from './kernel/secret-box.ts';
@@ -44,11 +44,15 @@ import { rotateTokens, type Slack } from './slack/index.ts';
 export interface ServerHooks {
   /** Instead of local processes; `gateway` is the agent listener's address. */
   readonly sandboxHost?: (gateway: string) => SandboxHost;
+  /** The link that signs a browser in was opened, and there is another one now. */
+  readonly linkUsed?: () => void;
 }
 
 export interface RunningServer {
   readonly ports: { readonly web: number; readonly agent: number; readonly ops: number };
   readonly actors: Actors;
+  /** Null: a request from this machine is the account. */
+  readonly browserKey: BrowserKey | null;
   /** Resolves when the embedded PostgreSQL ended by itself; never without one. */
   readonly databaseGone: Promise<string>;
   /** Resolves when an operator asks this server to drain: then `stop` it. */
@@ -105,7 +109,8 @@ async function assemble({ config, log, opened, hooks, sandboxes }: Parts): Promi
     streamsPerAccountMax: config.streamsPerAccountMax,
     pingMs: config.streamPingMs,
   });
-  const people = await openPeople({ config, db, log, changes: live.changes });
+  const browserKey = sandboxes.commandsRunAsUs ? new BrowserKey(hooks.linkUsed) : null;
+  const people = await openPeople({ config, db, log, changes: live.changes, browserKey });
   const slack = openSlack({ config, db, log, metrics });
   const agent = createAgentListener({
     runtime: door,
@@ -138,7 +143,7 @@ async function assemble({ config, log, opened, hooks, sandboxes }: Parts): Promi
   live.changes.onChange((change) => desk.seal(change.sealedRunIds));
   live.changes.onRemoteChange((change) => actors.changed(change));
   const { web, ops } = doorsForPeople({
-    ...{ config, log, opened, sandboxes, actors, live, metrics, state, repositories, people, slack, operators },
+    ...{ config, log, opened, sandboxes, actors, live, metrics, state, repositories, people, slack, operators, browserKey },
   });
   const opsPort = await ops.start(config.bindHost, config.opsPort);
   people.sweeper.start();
@@ -156,7 +161,7 @@ async function assemble({ config, log, opened, hooks, sandboxes }: Parts): Promi
   const databaseGone =
     opened.embedded?.exited.then((how) => (state.draining ? new Promise<string>(() => {}) : how)) ?? new Promise<string>(() => {});
   const ports = { web: webPort, agent: agentPort, ops: opsPort };
-  return { ports, actors, databaseGone, drainAsked: operators.drainAsked, stop: () => (stopped ??= takeApart(whole)) };
+  return { ports, actors, browserKey, databaseGone, drainAsked: operators.drainAsked, stop: () => (stopped ??= takeApart(whole)) };
 }
 
 interface DoorParts {
@@ -172,6 +177,7 @@ interface DoorParts {
   readonly people: PeopleParts;
   readonly slack: Slack;
   readonly operators: Operators;
+  readonly browserKey: BrowserKey | null;
 }
 
 /** The listeners for people and for operators; they open when everything behind them is there. */
@@ -200,7 +206,7 @@ function doorsForPeople(parts: DoorParts): { web: HttpListener; ops: HttpListene
     slack: slack.admin(),
     operators: operators.port,
     pageFolder: PAGE_FOLDER,
-    adminGuard: requireLocalAdmin,
+    adminGuard: localAdminGuard(parts.browserKey),
     connectionsMax: CONNECTIONS_MAX,
     log,
   });
@@ -249,7 +255,8 @@ async function takeApart({
   actors.stopClaiming();
   await operators.noteDraining();
   await sandboxHost.drain(config.shutdownGraceMs);
-  await gateway.drain(LISTENER_GRACE_MS);
+  // Where sandboxes outlive this server, a model call that runs here may end first.
+  await gateway.drain(sandboxHost.outliving ? config.shutdownGraceMs : LISTENER_GRACE_MS);
   await live.hub.drain();
   await Promise.all([listeners.web.stop(LISTENER_GRACE_MS), listeners.agent.stop(LISTENER_GRACE_MS)]);
   await slack.stop();

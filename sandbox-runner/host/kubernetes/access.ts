@@ -46,7 +46,8 @@ export class Access {
   learnt(fault: ClusterFault | null): void {
     const before = this.#fault?.kind;
     this.#fault = fault;
-    if (fault?.kind === 'forbidden' && before !== 'forbidden') void this.look();
+    const changed = fault === null ? this.#lacks.length > 0 : fault.kind === 'forbidden' && before !== 'forbidden';
+    if (changed) void this.look();
   }
 
   /** Asks the cluster for each permission. Never rejects. */

@@ -85,12 +85,13 @@ async function make({ cluster, book, clock, warmPool, shutdownAt }: BringUpDeps,
 
 /** The claim that rests for this conversation, awake again; null when there is none, or somebody else was faster. */
 async function resume({ cluster, book, shutdownAt }: BringUpDeps, owner: Ownership): Promise<Claim | null> {
-  const resting = book.claims.find(
-    (claim) => isResting(claim) && !isReady(claim) && !isGoing(claim) && claim.metadata.labels?.[LABELS.conversation] === owner.conversationId,
-  );
-  const sandbox = resting?.status?.sandbox?.name;
-  if (resting === undefined || sandbox === undefined) return null;
+  const known = book.claims.find((claim) => isResting(claim) && claim.metadata.labels?.[LABELS.conversation] === owner.conversationId);
+  if (known === undefined) return null;
   try {
+    const resting = await cluster.getClaim(known.metadata.name);
+    const sandbox = resting.status?.sandbox?.name;
+    // One whose old pod is still there would be asked to take a second credential.
+    if (sandbox === undefined || !isResting(resting) || isGoing(resting) || isReady(resting)) return null;
     const claim = await cluster.patchClaim(resting.metadata.name, patches.takenUp(resting, owner.sandboxId, shutdownAt()));
     book.note(claim);
     await cluster.setOperatingMode(sandbox, 'Running');
