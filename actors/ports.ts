@@ -43,6 +43,16 @@ export interface SandboxHost {
   list(): readonly RunnerView[];
   /** Asks busy runners to hand their run on, waits at most `graceMs`, then kills what is left. */
   drain(graceMs: number): Promise<void>;
+  /** Absent: sandboxes end with this server. */
+  readonly outliving?: OutlivingSandboxes;
+}
+
+/** Sandboxes that live on when their server ends: another takes them over (spec/decisions/0038). */
+export interface OutlivingSandboxes {
+  /** All live rows of this server, each sweep. The host takes over what it does not know, and forgets what is not among them. Must not throw. */
+  follow(rows: readonly { sandboxId: SandboxId; conversationId: ConversationId; busy: boolean }[]): void;
+  /** Its row has ended because it was idle: it gives back what it uses, and its conversation may get it again with another credential. */
+  rest(sandboxId: SandboxId): Promise<void>;
 }
 
 export interface RunnerView {

@@ -78,15 +78,22 @@ export interface RunnerConfig {
   readonly setprivPath: string | null;
   /** The system call filter of a command's own layer: commands run in one. Null: this process is not isolated. */
   readonly toolFilter: string | null;
+  /** Where the assignment arrives in a pod. Null: on standard input. */
+  readonly socketPath: string | null;
 }
 
 /** Reads the arguments of the process. Throws on an unknown one: it says which. */
 export function readConfig(argv: readonly string[] = process.argv.slice(2)): RunnerConfig {
   const { values } = parseArgs({
     args: [...argv],
-    options: { 'compile-cache': { type: 'string' }, setpriv: { type: 'string' }, 'tool-filter': { type: 'string' } },
+    options: {
+      'compile-cache': { type: 'string' },
+      setpriv: { type: 'string' },
+      'tool-filter': { type: 'string' },
+      socket: { type: 'string' },
+    },
     strict: true,
   });
   const { 'compile-cache': compileCacheDir = null, setpriv: setprivPath = null, 'tool-filter': toolFilter = null } = values;
-  return { compileCacheDir, setprivPath, toolFilter };
+  return { compileCacheDir, setprivPath, toolFilter, socketPath: values.socket ?? null };
 }

@@ -1,11 +1,13 @@
 /**
  * Owns: the process of a runner: it loads Pi, warms it up, says `ready`, waits for ONE assignment on standard input, serves that one
  * conversation, and goes when it is told to, when its server is gone (the input ends), or when something unexpected happens.
+ * In a pod the assignment comes over a socket (`--socket`), and the runner outlives the server: only a signal or a 401 ends it.
  * Does not own: pulling and turns (serve.ts). Never leaves an orphan: whatever runs for a command is killed on the way out.
  */
 import { enableCompileCache, flushCompileCache } from 'node:module';
-import { runnerAssignmentSchema, runnerCommandSchema } from '../src/contract/agent.ts';
+import { type RunnerAssignment, runnerAssignmentSchema, runnerCommandSchema } from '../src/contract/agent.ts';
 import { systemClock } from '../src/kernel/clock.ts';
+import { awaitAssignment } from './assignment-door.ts';
 import { readConfig } from './config.ts';
 import { openProtocol, readLines } from './protocol.ts';
 
@@ -29,20 +31,26 @@ const [{ serve }, { warmUp }, { confineCommands, killCommands }] = await Promise
 process.on('exit', killCommands);
 if (config.toolFilter !== null) confineCommands(config.toolFilter);
 
-const lines = readLines(process.stdin);
+const lines = config.socketPath === null ? readLines(process.stdin) : null;
+const overSocket = config.socketPath === null ? null : awaitAssignment(config.socketPath);
 protocol.log('debug', 'runner_warm', { answered: await warmUp() });
 protocol.report({ type: 'ready' });
 flushCompileCache();
-const first = await lines.next();
-// The server went away, or does not need this runner after all.
-if (first.done === true || isDrain(first.value)) process.exit(0);
-const assignment = runnerAssignmentSchema.parse(JSON.parse(first.value));
+const assignment = await (overSocket ?? overInput());
 assigned = true;
 void obey();
 process.exit(await serve(assignment, { protocol, clock: systemClock, setprivPath: config.setprivPath, drain: drain.signal }));
 
+async function overInput(): Promise<RunnerAssignment> {
+  const first = await lines?.next();
+  // The server went away, or does not need this runner after all.
+  if (first === undefined || first.done === true || isDrain(first.value)) process.exit(0);
+  return runnerAssignmentSchema.parse(JSON.parse(first.value));
+}
+
 /** Commands after the assignment. The end of the input means that nobody is left to answer to: no call is made any more. */
 async function obey(): Promise<void> {
+  if (lines === null) return;
   for await (const line of lines) {
     if (isDrain(line)) leave();
   }

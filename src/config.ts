@@ -4,6 +4,7 @@
  */
 import path from 'node:path';
 import { type AuthConfig, isLoopbackHost, readAuth } from './config/auth.ts';
+import { type KubernetesConfig, readKubernetes } from './config/kubernetes.ts';
 import { ConfigError, Reader } from './config/reader.ts';
 import { readSlack, type SlackConfig } from './config/slack.ts';
 import { readTraces, type TracesConfig } from './config/traces.ts';
@@ -12,6 +13,7 @@ import { SMALLEST_MODEL } from './contract/limits.ts';
 import type { LogLevel } from './kernel/log.ts';
 
 export type { AuthConfig, OidcConfig } from './config/auth.ts';
+export type { KubernetesConfig } from './config/kubernetes.ts';
 export { ConfigError, parseDurationMs } from './config/reader.ts';
 
 export interface ProviderConfig {
@@ -75,6 +77,8 @@ export interface Config {
   readonly sandboxWarm: number;
   readonly sandboxesMax: number;
   readonly sandboxIdleMs: number;
+  /** null: sandboxes are processes of this machine. */
+  readonly kubernetes: KubernetesConfig | null;
   readonly streamsPerAccountMax: number;
   readonly streamPingMs: number;
   readonly shutdownGraceMs: number;
@@ -212,6 +216,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>, cw
     sandboxWarm: read.integer('HEPH_SANDBOX_WARM', 2, [0, 50]),
     sandboxesMax: read.integer('HEPH_SANDBOX_MAX', Math.max(4, capacityTurns * 2), [1, 1_000]),
     sandboxIdleMs: read.durationMs('HEPH_SANDBOX_IDLE', '5m', ['100ms', '1d']),
+    kubernetes: readKubernetes(read),
     streamsPerAccountMax: read.integer('HEPH_MENTOR_LIVE_STREAMS_PER_ACCOUNT', 10, [1, 1_000]),
     streamPingMs: read.durationMs('HEPH_MENTOR_LIVE_PING', '15s', ['100ms', '5m']),
     shutdownGraceMs: read.durationMs('HEPH_SHUTDOWN_GRACE', '20s', ['0ms', '10m']),
@@ -219,6 +224,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>, cw
     slack: readSlack(read),
     traces: readTraces(read),
   };
+  read.raw('HEPH_OPERATOR_KEY'); // of `heph …` commands; the server makes its own
   checkReach(read, config);
   if (read.problems.length > 0) throw new ConfigError(read.problems);
   const unknownVariables = Object.keys(env).filter(

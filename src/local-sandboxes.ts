@@ -80,6 +80,11 @@ function mayRunCommands(config: Config, { tier }: Isolation): boolean {
   return tier !== 'none' || config.sandboxAllowUnisolated;
 }
 
+/** Nothing stands between a command and what the user of this server may do. */
+export function commandsRunAsUs(config: Config, { tier }: Isolation): boolean {
+  return tier === 'none' && config.sandboxAllowUnisolated;
+}
+
 /** What everybody who uses the page must know about commands here; null when there is nothing. */
 export function commandWarning(config: Config, isolation: Isolation): string | null {
   if (isolation.tier !== 'none') return null;

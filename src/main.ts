@@ -52,6 +52,7 @@ function administer(args: readonly string[], { bindHost, opsPort }: Config): Pro
   return runAdminCommand(args, {
     opsUrl: `http://${ownHost(bindHost)}:${opsPort}`,
     readInput: () => text(process.stdin),
+    operatorKey: environment()['HEPH_OPERATOR_KEY'] ?? null,
     out: (said) => void process.stdout.write(said),
     err: (said) => void process.stderr.write(said),
   });
@@ -62,7 +63,7 @@ async function serve(config: Config, log: Log): Promise<number> {
   const signals = new StopSignals();
   let server: RunningServer;
   try {
-    server = await startServer(config, log);
+    server = await startServer(config, log, { linkUsed: () => void (process.stdout.isTTY && sayLink(server)) });
   } catch (error) {
     process.stderr.write(`Heph could not start: ${sentence(error)}\n`);
     if (!isExplained(error)) log.error('start failed', {}, error);
@@ -72,7 +73,8 @@ async function serve(config: Config, log: Log): Promise<number> {
   const { web, agent, ops } = server.ports;
   log.info('server ready', { port: web, agentPort: agent, opsPort: ops });
   const home = config.auth.kind === 'oidc' ? config.auth.publicUrl.origin : `http://localhost:${web}`;
-  process.stdout.write(`\n  Heph is ready: ${home}\n\n`);
+  process.stdout.write(`\n  Heph is ready: ${home}${server.browserKey?.path ?? ''}\n\n`);
+  if (server.browserKey) sayKey(server.browserKey.operatorKey);
   if (config.provider === null)
     process.stdout.write('  The built-in demo model answers. README.md says how to connect a real provider.\n\n');
   const operator = server.drainAsked.then(() => 'operator' as const);
@@ -82,6 +84,19 @@ async function serve(config: Config, log: Log): Promise<number> {
   await server.stop();
   log.info('server stopped', { why });
   return why === 'database' ? 1 : 0;
+}
+
+/** For another browser. */
+function sayLink({ browserKey, ports }: RunningServer): void {
+  if (browserKey)
+    process.stdout.write(`  That link has been used. For another browser: http://localhost:${ports.web}${browserKey.path}\n\n`);
+}
+
+/** A file into which the output goes could be read by a command; a terminal cannot. */
+function sayKey(operatorKey: string): void {
+  process.stdout.write('  Commands of the assistant run as your user, so the link works once, for one browser.\n');
+  if (process.stdout.isTTY) process.stdout.write(`  heph commands ask for this key: ${operatorKey}\n\n`);
+  else process.stdout.write('  heph commands need a key, which is printed on a terminal only.\n\n');
 }
 
 /**

@@ -11,7 +11,6 @@ import { migrationNames } from '../db/migrate.ts';
 import { type EnvironmentModel, isEnvironmentModel } from '../db/models/environment.ts';
 import type { Database } from '../db/pool.ts';
 import { outboxSize } from '../db/slack/outbox.ts';
-import type { Isolation } from '../sandbox-runner/isolation/probe.ts';
 import type { Config } from './config.ts';
 import { type GitRepositories, openGitRepositories, type ResolveHost } from './context/loaders/git/index.ts';
 import { ContextRegistry } from './context/registry.ts';
@@ -26,7 +25,6 @@ import { RuntimeFault } from './kernel/faults.ts';
 import type { Log } from './kernel/log.ts';
 import { SecretBox } from './kernel/secret-box.ts';
 import type { Live } from './live/index.ts';
-import { commandWarning, isolationNote } from './local-sandboxes.ts';
 import { ModelAdmin } from './models/admin.ts';
 import {
   capacityPart,
@@ -40,6 +38,7 @@ import {
   notePart,
   type Recovery,
 } from './ops/index.ts';
+import type { Sandboxes } from './sandboxes.ts';
 
 /** Folder of the built page. */
 export const PAGE_FOLDER = fileURLToPath(new URL('../dist/web', import.meta.url));
@@ -155,8 +154,7 @@ export function gatewayMiddleware(gateway: Gateway): Middleware {
   };
 }
 
-export function sessionFacts(config: Config, isolation: Isolation): SessionFacts {
-  const warning = commandWarning(config, isolation);
+export function sessionFacts(config: Config, { warning }: Sandboxes): SessionFacts {
   return {
     assistantName: config.assistantName,
     warnings: () => (warning === null ? [] : [warning]),
@@ -169,11 +167,11 @@ interface ReadinessDeps {
   readonly opened: OpenedDatabase;
   readonly live: Live;
   readonly state: ServerState;
-  readonly isolation: Isolation;
+  readonly sandboxes: Sandboxes;
 }
 
 /** What /readyz tells. A required part that is not ok takes this server out of traffic. */
-export function readinessParts({ config, opened, live, state, isolation }: ReadinessDeps): readonly ReadinessPart[] {
+export function readinessParts({ config, opened, live, state, sandboxes }: ReadinessDeps): readonly ReadinessPart[] {
   const { db, hostLock } = opened;
   return [
     databasePart(db),
@@ -191,7 +189,7 @@ export function readinessParts({ config, opened, live, state, isolation }: Readi
       warning: live.redisConnected() === false ? 'Redis is away: words that are being written do not cross between servers.' : null,
       why: config.redisUrl === null ? 'not configured; PostgreSQL carries words between servers' : 'connected',
     })),
-    notePart('sandboxes', () => isolationNote(config, isolation)),
+    notePart('sandboxes', () => sandboxes.note()),
     notePart('page', () => ({ warning: hasPage() ? null : 'The page is not built: run npm run build.', why: 'built' })),
   ];
 }

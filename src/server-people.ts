@@ -7,6 +7,7 @@ import { localMember } from '../db/web/local-member.ts';
 import type { Config, OidcConfig } from './config.ts';
 import {
   type Authenticator,
+  type BrowserKey,
   CALLBACK_PATH,
   Cookies,
   localAuthenticator,
@@ -31,17 +32,22 @@ interface Deps {
   readonly db: Database;
   readonly log: Log;
   readonly changes: ChangeSink;
+  /** null: a request from this machine is the account. */
+  readonly browserKey?: BrowserKey | null;
 }
 
-export async function openPeople({ config, db, log, changes }: Deps): Promise<PeopleParts> {
+export async function openPeople({ config, db, log, changes, browserKey = null }: Deps): Promise<PeopleParts> {
   const { auth, timeZone } = config;
   const rest = { admin: new PeopleAdmin({ db, timeZone }), sweeper: new SignInSweeper({ db, clock: systemClock, log }) };
   if (auth.kind === 'oidc') return { ...oidcDoors(auth, { config, db, log, changes }), ...rest };
   const { accountId } = await localMember(db, { displayName: config.accountName, timeZone });
-  return { authenticator: localAuthenticator(accountId), ...rest };
+  return { authenticator: localAuthenticator(accountId, browserKey), ...rest };
 }
 
-function oidcDoors(auth: OidcConfig, { config, db, log, changes }: Deps): Pick<PeopleParts, 'authenticator' | 'signIn'> {
+function oidcDoors(
+  auth: OidcConfig,
+  { config, db, log, changes }: Omit<Deps, 'browserKey'>,
+): Pick<PeopleParts, 'authenticator' | 'signIn'> {
   const { publicUrl, clientId, clientSecret, scopes, sessionMaxMs, sessionIdleMs } = auth;
   const [site, cookies] = [new PublicSite(publicUrl), new Cookies(publicUrl.protocol === 'https:')];
   const issuerOf = (issuer: URL) => new Issuer({ issuer, clientId, clientSecret, clock: systemClock, log });

@@ -16,22 +16,23 @@ import { LIMITS } from './contract/limits.ts';
 import { type OpenedDatabase, openServerDatabase } from './database.ts';
 import type { Gateway } from './gateway/index.ts';
 import {
+  BrowserKey,
   createAgentListener,
   createEarlyOpsListener,
   createWebListener,
   type EarlyOpsListener,
   type HttpListener,
+  localAdminGuard,
   type OpsListenerOptions,
-  requireLocalAdmin,
 } from './http/index.ts';
 import { systemClock } from './kernel/clock.ts';
 import type { Log } from './kernel/log.ts';
 import { rotateSecrets } from './kernel/rotate-secrets.ts';
 import { SecretBox } from './kernel/secret-box.ts';
 import { createLive, type Live } from './live/index.ts';
-import { type LocalSandboxes, localHost, prepareLocalSandboxes } from './local-sandboxes.ts';
 import { MemberAdmin } from './models/members.ts';
 import { createMetrics, type Metrics, recover } from './ops/index.ts';
+import { prepareSandboxes, type Sandboxes } from './sandboxes.ts';
 import { buildName, type Operators, openOperators } from './server-operators.ts';
 import {
   environmentModel,
@@ -57,11 +58,15 @@ export interface ServerHooks {
   readonly sandboxHost?: (gateway: string) => SandboxHost;
   /** Instead of Prometheus metrics. */
   readonly metrics?: Metrics;
+  /** The link that signs a browser in was opened, and there is another one now. */
+  readonly linkUsed?: () => void;
 }
 
 export interface RunningServer {
   readonly ports: { readonly web: number; readonly agent: number; readonly ops: number };
   readonly actors: Actors;
+  /** Null: a request from this machine is the account. */
+  readonly browserKey: BrowserKey | null;
   /** Resolves when the embedded PostgreSQL ended by itself; never without one. */
   readonly databaseGone: Promise<string>;
   /** Resolves when an operator asks this server to drain: then `stop` it. */
@@ -75,7 +80,7 @@ const CONNECTIONS_MAX = 10_000;
 
 /** Starts a server. Rejects with an Error whose message is a sentence for the person when the person can change the reason. */
 export async function startServer(config: Config, log: Log, hooks: ServerHooks = {}): Promise<RunningServer> {
-  const preparing = prepareLocalSandboxes(config, log);
+  const preparing = prepareSandboxes(config, log);
   preparing.catch(() => undefined); // awaited below
   const start = openOperations(config, log);
   let opened: OpenedDatabase | undefined;
@@ -117,7 +122,7 @@ interface Parts {
   readonly log: Log;
   readonly opened: OpenedDatabase;
   readonly hooks: ServerHooks;
-  readonly sandboxes: LocalSandboxes;
+  readonly sandboxes: Sandboxes;
   readonly start: Start;
 }
 
@@ -140,7 +145,8 @@ async function assemble({ config, log, opened, hooks, sandboxes, start }: Parts)
     streamsPerAccountMax: config.streamsPerAccountMax,
     pingMs: config.streamPingMs,
   });
-  const people = await openPeople({ config, db, log, changes: live.changes });
+  const browserKey = sandboxes.commandsRunAsUs ? new BrowserKey(hooks.linkUsed) : null;
+  const people = await openPeople({ config, db, log, changes: live.changes, browserKey });
   const slack = openSlack({ config, db, log, metrics });
   const agent = createAgentListener({
     runtime: door,
@@ -154,7 +160,7 @@ async function assemble({ config, log, opened, hooks, sandboxes, start }: Parts)
   });
   const agentPort = await agent.start(config.bindHost, config.agentPort);
   const address = `http://${ownHost(config.bindHost)}:${agentPort}`;
-  const sandboxHost = hooks.sandboxHost?.(address) ?? localHost({ config, log, sandboxes, agent, gateway: address, ...observers.runners });
+  const sandboxHost = hooks.sandboxHost?.(address) ?? (await sandboxes.openHost({ db, agent, gateway: address, ...observers.runners }));
   const actors = createActors({
     ...{ db, log, sandboxHost, clock: systemClock, observer: metrics.kernelObserver, turns: observers.turns },
     ...{ changes: live.changes, partials: live.partials },
@@ -172,7 +178,7 @@ async function assemble({ config, log, opened, hooks, sandboxes, start }: Parts)
   live.changes.onChange((change) => gateway.seal(change.sealedRunIds));
   live.changes.onChange((change) => desk.seal(change.sealedRunIds));
   live.changes.onRemoteChange((change) => actors.changed(change));
-  const doors = { config, log, opened, sandboxes, actors, live, metrics, state, repositories, people, slack, operators };
+  const doors = { config, log, opened, sandboxes, actors, live, metrics, state, repositories, people, slack, operators, browserKey };
   const web = doorForPeople(doors);
   const opsPort = await start.port;
   start.listener.serve(doorForOperators(doors));
@@ -191,14 +197,14 @@ async function assemble({ config, log, opened, hooks, sandboxes, start }: Parts)
   const databaseGone =
     opened.embedded?.exited.then((how) => (state.draining ? new Promise<string>(() => {}) : how)) ?? new Promise<string>(() => {});
   const ports = { web: webPort, agent: agentPort, ops: opsPort };
-  return { ports, actors, databaseGone, drainAsked: operators.drainAsked, stop: () => (stopped ??= takeApart(whole)) };
+  return { ports, actors, browserKey, databaseGone, drainAsked: operators.drainAsked, stop: () => (stopped ??= takeApart(whole)) };
 }
 
 interface DoorParts {
   readonly config: Config;
   readonly log: Log;
   readonly opened: OpenedDatabase;
-  readonly sandboxes: LocalSandboxes;
+  readonly sandboxes: Sandboxes;
   readonly actors: Actors;
   readonly live: Live;
   readonly metrics: Metrics;
@@ -207,6 +213,7 @@ interface DoorParts {
   readonly people: PeopleParts;
   readonly slack: Slack;
   readonly operators: Operators;
+  readonly browserKey: BrowserKey | null;
 }
 
 /** The listener for people; it opens when everything behind it is there. */
@@ -216,7 +223,7 @@ function doorForPeople({ config, log, opened, sandboxes, actors, live, metrics, 
     authenticator: people.authenticator,
     ...(people.signIn ? { signIn: people.signIn } : {}),
     slack: slack.door,
-    session: sessionFacts(config, sandboxes.isolation),
+    session: sessionFacts(config, sandboxes),
     pageFolder: PAGE_FOLDER,
     connectionsMax: CONNECTIONS_MAX,
     observe: metrics.observeRequest,
@@ -228,7 +235,7 @@ function doorForOperators(parts: DoorParts): OpsListenerOptions {
   const { config, log, opened, sandboxes, actors, live, metrics, state, repositories, people, slack, operators } = parts;
   const { db } = opened;
   return {
-    parts: readinessParts({ config, opened, live, state, isolation: sandboxes.isolation }),
+    parts: readinessParts({ config, opened, live, state, sandboxes }),
     started: () => state.started,
     metrics,
     actors: () => actors.views(),
@@ -239,7 +246,7 @@ function doorForOperators(parts: DoorParts): OpsListenerOptions {
     slack: slack.admin(),
     operators: operators.port,
     pageFolder: PAGE_FOLDER,
-    adminGuard: requireLocalAdmin,
+    adminGuard: localAdminGuard(parts.browserKey),
     connectionsMax: CONNECTIONS_MAX,
     log,
   };
@@ -291,7 +298,8 @@ async function takeApart({
   actors.stopClaiming();
   await operators.noteDraining();
   await sandboxHost.drain(config.shutdownGraceMs);
-  await gateway.drain(LISTENER_GRACE_MS);
+  // Where sandboxes outlive this server, a model call that runs here may end first.
+  await gateway.drain(sandboxHost.outliving ? config.shutdownGraceMs : LISTENER_GRACE_MS);
   await live.hub.drain();
   await Promise.all([listeners.web.stop(LISTENER_GRACE_MS), listeners.agent.stop(LISTENER_GRACE_MS)]);
   await slack.stop();

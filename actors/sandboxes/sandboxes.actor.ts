@@ -5,11 +5,13 @@
  * A start that failed is tried again after a pause, here or at another server; when all have failed often enough the turn ends FAILED, so that
  * the person is told (db/ledger/give-up.ts). A sandbox that dies before it was given a run is a start that failed.
  * Each sweep compares the rows with the runners: a row without a runner ends (an insert or an end whose outcome was unknown), and so does a
- * runner whose row was ended (its lease ran out, or its host was taken for dead).
+ * runner whose row was ended (its lease ran out, or its host was taken for dead). Where sandboxes outlive their server the rows alone decide,
+ * and those of servers that are gone are taken over.
  * Does not own: how a runner is started (SandboxHost), who may claim (CapacityActor).
  */
 import { createHash } from 'node:crypto';
 import { giveUpTurns } from '../../db/ledger/give-up.ts';
+import { followSandboxes } from '../../db/ledger/outliving.ts';
 import type { EndedTurn } from '../../db/ledger/refuse.ts';
 import { endIdleSandbox, endSandbox, insertSandbox, liveSandboxes, type SandboxDemand, sandboxDemand } from '../../db/ledger/sandboxes.ts';
 import type { Database } from '../../db/pool.ts';
@@ -18,7 +20,7 @@ import { type ConversationId, type HostId, newSecret, type SandboxId, uuidv7 } f
 import type { Log } from '../../src/kernel/log.ts';
 import { TRANSIENT } from '../../src/kernel/transient.ts';
 import type { Behaviour, CommandContext } from '../kernel/index.ts';
-import type { SandboxHost } from '../ports.ts';
+import type { OutlivingSandboxes, SandboxHost } from '../ports.ts';
 
 export type SandboxesCommand =
   /** A conversation has a claimable turn and no pull here. */
@@ -119,7 +121,7 @@ export class SandboxesBehaviour implements Behaviour<SandboxesState, SandboxesCo
         await this.#startEnded(state, command, context.now);
         break;
       case 'Sweep':
-        await this.#compare(state);
+        await (this.#deps.host.outliving ? this.#follow(state, this.#deps.host.outliving, context.now) : this.#compare(state));
         await this.#endIdle(state, context.now);
         await this.#meetDemand(state, context.now);
         break;
@@ -202,7 +204,8 @@ export class SandboxesBehaviour implements Behaviour<SandboxesState, SandboxesCo
     const id = uuidv7<'sandbox'>();
     const credential = newSecret();
     const credentialHash = createHash('sha256').update(credential).digest();
-    if (!(await insertSandbox(db, { id, conversationId, workspaceId, hostId, credentialHash }))) return null;
+    const outlivesHost = this.#deps.host.outliving !== undefined;
+    if (!(await insertSandbox(db, { id, conversationId, workspaceId, hostId, credentialHash, outlivesHost }))) return null;
     const older = state.own.get(conversationId);
     if (older) this.#endRunner(state, older);
     const own = { id, conversationId, lastBusyAt: now };
@@ -241,8 +244,9 @@ export class SandboxesBehaviour implements Behaviour<SandboxesState, SandboxesCo
   async #end(state: SandboxesState, own: OwnSandbox): Promise<boolean> {
     if (!(await endIdleSandbox(this.#deps.db, own.id))) return false;
     this.#forget(state, own);
-    await this.#deps.host.end(own.id);
-    this.#deps.log.info('sandbox ended', { sandboxId: own.id, why: 'idle' });
+    const { host, log } = this.#deps;
+    await (host.outliving ? host.outliving.rest(own.id) : host.end(own.id));
+    log.info('sandbox ended', { sandboxId: own.id, why: 'idle' });
     return true;
   }
 
@@ -268,6 +272,19 @@ export class SandboxesBehaviour implements Behaviour<SandboxesState, SandboxesCo
       log.warn('sandbox ended', { sandboxId, why: 'it has no runner', leased });
       reapNow();
     }
+  }
+
+  /** Sandboxes that outlive their server: the rows say which are ours, those of servers that are gone among them, and which are busy. */
+  async #follow(state: SandboxesState, outliving: OutlivingSandboxes, now: number): Promise<void> {
+    const rows = await followSandboxes(this.#deps.db, this.#deps.hostId);
+    const ours = new Map(rows.map((row) => [row.sandboxId, row]));
+    for (const own of [...state.own.values()]) if (!ours.has(own.id)) this.#forget(state, own);
+    for (const { sandboxId: id, conversationId, busy } of rows) {
+      const own = state.own.get(conversationId) ?? { id, conversationId, lastBusyAt: now };
+      if (busy) own.lastBusyAt = now;
+      state.own.set(conversationId, own);
+    }
+    outliving.follow(rows);
   }
 
   async #exited(state: SandboxesState, { sandboxId, how }: { sandboxId: SandboxId; how: string }, now: number): Promise<void> {

@@ -18,6 +18,9 @@ export interface HostRow {
   readonly sandboxesMax: number;
 }
 
+/** No server takes over sandboxes of this kind any more, for example after a change of HEPH_SANDBOX_HOST. */
+const UNWANTED_MS = 120_000;
+
 export async function registerHost(db: Executor, host: HostRow): Promise<void> {
   await db.any(sql.type(idRow)`
     insert into sandbox_host (id, name, lock_key, sandboxes_max)
@@ -28,6 +31,7 @@ export async function registerHost(db: Executor, host: HostRow): Promise<void> {
  * Ends hosts that are dead, and their sandboxes: an older boot of `predecessorOf` (its data directory is ours now), or a host whose
  * session lock was found free twice, `suspectMs` apart. A connection that was only lost takes its lock again in between. After a restart
  * of PostgreSQL every session lock is gone for a moment, so free locks count only `settleMs` after it started.
+ * A sandbox that outlives its host is left for another server (outliving.ts); one that no server wants for two minutes ends after all.
  * Returns the number of hosts that were ended.
  */
 export async function endDeadHosts(
@@ -52,19 +56,25 @@ export async function endDeadHosts(
         and (free.replaced or free.suspected_at < clock_timestamp() - ${bounds.suspectMs}::int * interval '1 ms')
       returning h.id
     ), box as (
-      update sandbox b set state = 'ENDED', ended_at = clock_timestamp() from host where b.host_id = host.id and b.state <> 'ENDED'
+      update sandbox b set state = 'ENDED', ended_at = clock_timestamp() from host
+      where b.host_id = host.id and b.state <> 'ENDED' and not b.outlives_host
+    ), unwanted as (
+      update sandbox b set state = 'ENDED', ended_at = clock_timestamp() from sandbox_host h
+      where h.id = b.host_id and b.state <> 'ENDED' and b.outlives_host
+        and h.ended_at < clock_timestamp() - ${UNWANTED_MS}::int * interval '1 ms'
     )
     select id from host`);
   return rows.length;
 }
 
-/** A host says goodbye: its sandboxes end. */
+/** A host says goodbye: its sandboxes end, but for those that outlive it. */
 export async function endHost(db: Executor, id: HostId): Promise<void> {
   await db.any(sql.type(idRow)`
     with host as (
       update sandbox_host set ended_at = clock_timestamp() where id = ${id}::uuid and ended_at is null returning id
     ), box as (
-      update sandbox b set state = 'ENDED', ended_at = clock_timestamp() from host where b.host_id = host.id and b.state <> 'ENDED'
+      update sandbox b set state = 'ENDED', ended_at = clock_timestamp() from host
+      where b.host_id = host.id and b.state <> 'ENDED' and not b.outlives_host
     )
     select id from host`);
 }
@@ -105,6 +115,8 @@ export interface NewSandbox {
   readonly hostId: HostId;
   /** SHA-256 of the credential, 32 bytes. */
   readonly credentialHash: Buffer;
+  /** The end of its host does not end it; default false. */
+  readonly outlivesHost?: boolean;
 }
 
 /**
@@ -113,8 +125,9 @@ export interface NewSandbox {
  */
 export async function insertSandbox(db: Executor, box: NewSandbox): Promise<boolean> {
   const row = await db.maybeOne(sql.type(idRow)`
-    insert into sandbox (id, workspace_id, conversation_id, host_id, credential_hash)
-    select ${box.id}::uuid, ${box.workspaceId}::uuid, ${box.conversationId}::uuid, h.id, ${sql.binary(box.credentialHash)}
+    insert into sandbox (id, workspace_id, conversation_id, host_id, credential_hash, outlives_host)
+    select ${box.id}::uuid, ${box.workspaceId}::uuid, ${box.conversationId}::uuid, h.id, ${sql.binary(box.credentialHash)},
+      ${box.outlivesHost ?? false}::boolean
     from sandbox_host h where h.id = ${box.hostId}::uuid and h.ended_at is null for share
     on conflict (conversation_id) where state <> 'ENDED' do nothing
     returning id`);

@@ -35,6 +35,7 @@ export class Place {
   readonly wire: PgWire;
   readonly #env: Env;
   readonly #dataDir = newDataDir();
+  readonly #cookies = new WeakMap<ServerProcess, Promise<string | null>>();
   #server: Promise<ServerProcess> | undefined;
 
   constructor(wire: PgWire, env: Env) {
@@ -53,9 +54,14 @@ export class Place {
     return this.#server;
   }
 
-  /** It runs, and the person reaches it. */
+  /** It runs, and the person reaches it; signed in where the server asks for that. */
   async person(): Promise<WebClient> {
-    return new WebClient(`http://127.0.0.1:${(await this.server()).port}`);
+    const server = await this.server();
+    const person = new WebClient(`http://127.0.0.1:${server.port}`);
+    const cookie = this.#cookies.get(server) ?? server.link().then(async (link) => (await person.signIn(link)).cookie);
+    this.#cookies.set(server, cookie);
+    person.cookie = await cookie;
+    return person;
   }
 
   /** kill -9 of the server. It is started again when somebody asks for it. */

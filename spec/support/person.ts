@@ -24,6 +24,8 @@ export interface Answered {
 
 export class WebClient {
   base: string;
+  /** What a browser that has signed in sends; null: nothing is asked for. */
+  cookie: string | null = null;
 
   /** `base` is the server's origin, for example `http://127.0.0.1:8080`. */
   constructor(base: string) {
@@ -31,9 +33,17 @@ export class WebClient {
   }
 
   async send(method: string, pathname: string, body?: unknown): Promise<Answered> {
-    const init = body === undefined ? { method } : { method, headers: JSON_TYPE, body: JSON.stringify(body) };
+    const headers = { ...(body === undefined ? {} : JSON_TYPE), ...(this.cookie === null ? {} : { cookie: this.cookie }) };
+    const init = { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) };
     const response = await fetch(`${this.base}/workspaces/home/mentor/${pathname}`, init);
     return { status: response.status, body: await response.json().catch(() => null) };
+  }
+
+  /** Opens the link that a server printed, as a browser does. */
+  async signIn(link: string): Promise<this> {
+    const answer = await fetch(link, { redirect: 'manual' });
+    this.cookie = answer.headers.getSetCookie()[0]?.split(';')[0] ?? null;
+    return this;
   }
 
   async #ok<T>(method: string, pathname: string, body?: unknown): Promise<T> {

@@ -50,7 +50,10 @@ export class ServerProcess {
     this.#child = spawn(node, ['src/main.ts'], { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'] });
     this.exited = once(this.#child, 'exit').then(([code, signal]) => (code ?? signal) as number | string);
     this.#events.setMaxListeners(0);
-    createInterface({ input: this.#child.stdout as NodeJS.ReadableStream }).on('line', (line) => this.output.push(line));
+    createInterface({ input: this.#child.stdout as NodeJS.ReadableStream }).on('line', (line) => {
+      this.output.push(line);
+      this.#events.emit('output');
+    });
     createInterface({ input: this.#child.stderr as NodeJS.ReadableStream }).on('line', (line) => this.#read(line));
   }
 
@@ -85,6 +88,15 @@ export class ServerProcess {
 
   get pid(): number {
     return this.#child.pid as number;
+  }
+
+  /** What it printed for the person who opens it, with a key where one is asked for. */
+  async link(): Promise<string> {
+    for (;;) {
+      const found = this.output.join('\n').match(/Heph is ready: (\S+)/)?.[1];
+      if (found !== undefined) return found;
+      await once(this.#events, 'output');
+    }
   }
 
   get port(): number {

@@ -15,6 +15,8 @@ export interface CliContext {
   /** The operations listener, for example `http://127.0.0.1:9090`. */
   readonly opsUrl: string;
   readonly readInput: () => Promise<string>;
+  /** What the server printed for operators; null: nothing was given. */
+  readonly operatorKey?: string | null;
   readonly out: (text: string) => void;
   readonly err: (text: string) => void;
 }
@@ -69,8 +71,13 @@ function parse({ options, flags = [] }: Command, args: readonly string[]) {
   }
 }
 
-async function send({ method, path, body, list, show, done }: AdminRequest, { opsUrl, out, err }: CliContext): Promise<number> {
-  const json = body === undefined ? {} : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } };
+async function send({ method, path, body, list, show, done }: AdminRequest, context: CliContext): Promise<number> {
+  const { opsUrl, operatorKey = null, out, err } = context;
+  const headers = {
+    ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+    ...(operatorKey === null ? {} : { authorization: `Bearer ${operatorKey}` }),
+  };
+  const json = { headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) };
   let response: Response;
   try {
     response = await fetch(`${opsUrl}/admin/api/${path}`, { method, ...json, signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS) });

@@ -4,9 +4,10 @@
 export { openDoor } from './agent/doors.ts';
 export { type AgentListenerOptions, createAgentListener } from './agent/listener.ts';
 export type { Authenticator } from './auth/authenticator.ts';
+export { BrowserKey } from './auth/browser-key.ts';
 export { Cookies } from './auth/cookies.ts';
 export { CALLBACK_PATH } from './auth/get-callback.ts';
-export { localAuthenticator, requireLocalAdmin, requireLoopback } from './auth/local.ts';
+export { localAdminGuard, localAuthenticator, requireLocalAdmin, requireLoopback } from './auth/local.ts';
 export { PublicSite } from './auth/public-site.ts';
 export { signedInAuthenticator } from './auth/signed-in.ts';
 export { buildOpenApi } from './openapi.ts';

@@ -107,6 +107,19 @@ export const TRANSIENT = {
     unknownOutcome: 'the sweep ends a row without a runner, and a runner without a row',
     clientSees: 'the turn waits; NOT_STARTED once no server can start it',
   },
+  /** A call to the cluster's API that was not answered, was refused for a while (429, 5xx), or came with a token that has just expired (401): until
+   * the sandbox's start has taken HEPH_KUBERNETES_READY. What RBAC forbids is not repeated. */
+  kubernetesCall: {
+    growsMs: [500, 8_000],
+    unknownOutcome: 'repeat: a claim has the name of its sandbox, and a pod takes the same assignment twice',
+    clientSees: 'the turn waits; NOT_STARTED once no server can start it',
+  },
+  /** The watch of claims: for ever, from its last version; a new list when that history is gone (410). */
+  kubernetesWatch: {
+    growsMs: [250, 30_000],
+    unknownOutcome: 'the next list says what was missed; nothing is concluded from a list that failed',
+    clientSees: 'nothing; a dead pod is found by its lease',
+  },
   /** A claim for a pull that waits at another server: no word of it arrives. That server's next sweep finds it (ADR 14). */
   placedPull: { growsMs: [1_000, 1_000], unknownOutcome: 'the same run and epoch', clientSees: 'the turn starts up to 1 s late' },
   /** Discovery and keys of the issuer: the next request asks again, discovery at most each 2 s; what was known serves on. */

@@ -19,6 +19,8 @@ export interface Asker {
 export interface Authenticator {
   /** Before anything is served, the page included. Throws FORBIDDEN when this server must not answer such a request at all. */
   admit(ctx: Koa.Context): void;
+  /** May answer a request for the page itself, before it is served: true when it has. */
+  greet?(ctx: Koa.Context): boolean;
   /** Who asks. Throws SIGNED_OUT, UNAUTHENTICATED, FORBIDDEN or ORIGIN_REFUSED. */
   authenticate(ctx: Koa.Context): Promise<Asker>;
 }

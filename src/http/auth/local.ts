@@ -2,12 +2,14 @@
  * Owns: `HEPH_AUTH=local`: every request from this machine, to a name of this machine, is the one local account.
  * - The peer must be a loopback address: nobody else reaches the account, whatever the bind address is.
  * - The Host must be a loopback name: a page whose name was pointed at 127.0.0.1 (DNS rebinding) is not this machine.
+ * - Where commands run as the user of this server, a browser or an operator proves more than that (browser-key.ts).
  * - A write must not come from another site's page: its Origin, when there is one, is loopback with the port of Host. Programs send none.
  */
 import type Koa from 'koa';
 import { RuntimeFault } from '../../kernel/faults.ts';
 import type { AccountId } from '../../kernel/ids.ts';
 import type { Authenticator } from './authenticator.ts';
+import type { BrowserKey } from './browser-key.ts';
 
 const IPV4_LOOPBACK = /^127(?:\.(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)){3}$/;
 const READS = new Set(['GET', 'HEAD', 'OPTIONS']);
@@ -44,6 +46,14 @@ export function requireLocalAdmin(ctx: Koa.Context): void {
   requireOwnPage(ctx);
 }
 
+/** The same; with a `key`, for who shows it or has signed in. */
+export function localAdminGuard(key: BrowserKey | null): (ctx: Koa.Context) => void {
+  return (ctx) => {
+    requireLocalAdmin(ctx);
+    key?.requireOperator(ctx);
+  };
+}
+
 function requireOwnPage(ctx: Koa.Context): void {
   const { host, origin } = ctx.req.headers;
   const site = ctx.get('sec-fetch-site');
@@ -62,13 +72,15 @@ function originPort(origin: string): number | null | undefined {
   return loopbackPort(host, scheme === 'https' ? 443 : 80) ?? undefined;
 }
 
-/** Everybody on this machine is `accountId`. */
-export function localAuthenticator(accountId: AccountId): Authenticator {
+/** Everybody on this machine is `accountId`; with a `key`, only a browser that has signed in with it. */
+export function localAuthenticator(accountId: AccountId, key: BrowserKey | null = null): Authenticator {
   return {
     admit: requireLoopback,
+    greet: (ctx) => key?.greet(ctx) ?? false,
     async authenticate(ctx) {
       requireLoopback(ctx);
       requireOwnPage(ctx);
+      key?.require(ctx);
       return { accountId, proof: { sessionId: null, untilMs: null } };
     },
   };

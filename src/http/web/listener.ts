@@ -71,7 +71,7 @@ export function createWebListener(options: WebListenerOptions): HttpListener {
       securityHeaders,
       async (ctx, next) => {
         if (ctx.path !== SLACK_EVENTS_PATH) authenticator.admit(ctx); // a delivery has its signature, and comes by any name
-        await next();
+        if (!authenticator.greet?.(ctx)) await next();
       },
     ],
     otherwise: servePage(pageFolder),
