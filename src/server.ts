@@ -186,6 +186,7 @@ function doorsForPeople(parts: DoorParts): { web: HttpListener; ops: HttpListene
     slack: slack.door,
     session: sessionFacts(config, isolation),
     pageFolder: PAGE_FOLDER,
+    embedOrigins: config.embedOrigins,
     connectionsMax: CONNECTIONS_MAX,
     observe: metrics.observeRequest,
   });
