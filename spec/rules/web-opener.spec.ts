@@ -15,6 +15,7 @@ const gone: ApiFailure = {
   kind: 'problem',
   problem: { type: 'urn:x', title: 'x', status: 404, code: 'CONVERSATION_NOT_FOUND', detail: 'x', retry: 'never' },
 };
+const unreachable: ApiFailure = { kind: 'unreachable' };
 const tick = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 /** The store and the opener as the controller puts them together; `limit` entries make an older page. */
@@ -30,12 +31,13 @@ function scene(questions: number, limit = 10) {
   const failures: ApiFailure[] = [];
   const chat = new Store<ChatState>(EMPTY_STATE);
   const ledgers = [main, thread];
+  const failing = new Set<string>();
   /** What the server answers, a moment later. */
   const answer = async <T>(what: string, find: () => T | undefined): Promise<ApiResult<T>> => {
     asked.push(what);
     await tick();
     const value = find();
-    const failure = failures.shift() ?? (value === undefined ? gone : undefined);
+    const failure = failing.has(what) ? unreachable : (failures.shift() ?? (value === undefined ? gone : undefined));
     return failure === undefined && value !== undefined ? { ok: true, value } : { ok: false, failure: failure ?? gone };
   };
   const dispatch = (action: ChatAction) => {
@@ -63,7 +65,7 @@ function scene(questions: number, limit = 10) {
       pages: { [main.conversationId]: main.page(undefined, limit), ...pages },
     });
   const inThread = () => linesOf(chat.get(), thread.conversationId);
-  return { main, thread, asked, failures, chat, opener, dispatch, snapshot, read, inThread };
+  return { main, thread, asked, failing, failures, chat, opener, dispatch, snapshot, read, inThread };
 }
 
 describe('a thread that comes into view', () => {
@@ -171,11 +173,10 @@ describe('the message that a thread is about', () => {
     while (near.chat.get().ranges[near.thread.conversationId]?.opening !== undefined) await tick();
     expect(near.asked).to.deep.equal(['thread']);
     const far = scene(30);
+    far.failing.add('entry');
     far.snapshot();
     far.read();
     far.opener.show(far.thread.conversationId);
-    while (!far.asked.includes('entry')) await tick();
-    far.failures.push({ kind: 'unreachable' });
     while (quoteOf(far) === undefined) await tick();
     far.opener.follow(far.chat.get());
     expect(quoteOf(far)).to.equal(null);

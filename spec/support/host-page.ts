@@ -26,7 +26,7 @@ export class HostPage {
       const from = new URL(heph()).origin;
       response.writeHead(200, {
         'content-type': 'text/html; charset=utf-8',
-        'content-security-policy': `default-src 'none'; script-src ${from}; frame-src http:; base-uri 'none'`,
+        'content-security-policy': `default-src 'none'; script-src ${from}; frame-src http:; img-src data:; base-uri 'none'`,
       });
       response.end(`<!doctype html><html lang="en"><head><meta charset="utf-8"><title>How iron is forged</title>
         <meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark"><link rel="icon" href="data:,">

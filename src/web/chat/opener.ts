@@ -23,7 +23,8 @@ export class Opener {
   readonly #ports: OpenerPorts;
   #threadId: string | null = null;
   #askingThreads = false;
-  #introducing: string | null = null;
+  /** What is being asked about the thread in view. */
+  readonly #introducing = new Set<string>();
 
   constructor(ports: OpenerPorts) {
     this.#ports = ports;
@@ -142,10 +143,10 @@ export class Opener {
     const info = conversations[threadId];
     const parentId = info?.parentEntryId ?? null;
     const wanted = info === undefined ? threadId : parentId;
-    if (wanted === null || wanted in entries || wanted in quotes || this.#introducing === wanted) return;
-    this.#introducing = wanted;
+    if (wanted === null || wanted in entries || wanted in quotes || this.#introducing.has(wanted)) return;
+    this.#introducing.add(wanted);
     void this.#ask(wanted, { isThread: info === undefined, generation }).finally(() => {
-      this.#introducing = null;
+      this.#introducing.delete(wanted);
       this.follow(this.#ports.chat.get());
     });
   }
