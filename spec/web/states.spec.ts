@@ -7,7 +7,7 @@ import { expect } from 'chai';
 import type { Page } from 'playwright-core';
 import { failureTexts } from '../../actors/failure-texts.ts';
 import type { Turn } from '../../src/contract/web.ts';
-import { type Browsing, useBrowser } from '../support/browser.ts';
+import { type Browsing, shoot, useBrowser } from '../support/browser.ts';
 import { type FakeOptions, FakeWebServer } from '../support/fake-web-server.ts';
 import { DESK, looksRight } from '../support/page-looks.ts';
 
@@ -118,6 +118,13 @@ describe('a state of the page', function () {
       await looksRight(page, 'failures-end');
       await page.locator('.scroller').evaluate((box) => box.scrollTo(0, 0));
       await looksRight(page, 'failures');
+      // One picture of them all.
+      const heightPx = await page.locator('.scroller').evaluate((box) => box.scrollHeight);
+      await page.setViewportSize({ width: DESK.width, height: heightPx + 300 });
+      for (const colorScheme of ['light', 'dark'] as const) {
+        await page.emulateMedia({ colorScheme });
+        await shoot(page, `failures-all-${colorScheme}`);
+      }
     }),
   );
 

@@ -15,7 +15,7 @@ import { ChatPage } from './ChatPage.tsx';
 import { Navigation } from './navigation.ts';
 import { PageMessage } from './PageMessage.tsx';
 import { PanelRefused } from './Panel.tsx';
-import { signInHref } from './sign-in.ts';
+import { onReturn, signInHref } from './sign-in.ts';
 
 interface Link {
   href: string;
@@ -63,12 +63,7 @@ async function open(slug: string | null, show: (start: Start) => void, signal: A
 function useReturn(waits: boolean, again: () => void): void {
   const latest = useRef(again);
   latest.current = again;
-  useEffect(() => {
-    if (!waits) return;
-    const onReturn = () => latest.current();
-    addEventListener('focus', onReturn);
-    return () => removeEventListener('focus', onReturn);
-  }, [waits]);
+  useEffect(() => (waits ? onReturn(() => latest.current()) : undefined), [waits]);
 }
 
 /** `host`: the page of another site that shows this one as its panel; null: this is a page of its own. */

@@ -5,7 +5,7 @@ import { useEffect, useState } from 'react';
 import { readSession } from '../net/api.ts';
 import { t } from '../strings.ts';
 import { usePage } from './context.ts';
-import { rememberPlace, signInHref } from './sign-in.ts';
+import { onReturn, rememberPlace, signInHref } from './sign-in.ts';
 
 /** Where to sign in, once the server has said it. Whoever comes back to this tab may have signed in elsewhere: then the page goes on. */
 function useSignInUrl(): string | null {
@@ -22,11 +22,10 @@ function useSignInUrl(): string | null {
       else controller.reconnect();
     };
     void look();
-    const onReturn = () => void look();
-    addEventListener('focus', onReturn);
+    const unlisten = onReturn(() => void look());
     return () => {
       current = false;
-      removeEventListener('focus', onReturn);
+      unlisten();
     };
   }, [session, controller]);
   return url;

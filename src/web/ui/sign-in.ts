@@ -50,3 +50,12 @@ export function takePlace(session: Page['session']): Goal | null {
     return null;
   }
 }
+
+/** Calls this whenever the person comes back to the page. Returns the way to undo it. */
+export function onReturn(listener: () => void): () => void {
+  const leaving = new AbortController();
+  addEventListener('focus', listener, { signal: leaving.signal });
+  const look = () => document.visibilityState === 'visible' && listener();
+  document.addEventListener('visibilitychange', look, { signal: leaving.signal });
+  return () => leaving.abort();
+}
