@@ -14,6 +14,7 @@ import type {
   TurnEndRequest,
 } from '../src/contract/agent.ts';
 import type { StopReason, Surface } from '../src/contract/common.ts';
+import type { PageContext } from '../src/contract/web.ts';
 import type { AccountId, ConversationId, EntryId, RunId, SandboxId, TurnId, WorkspaceId } from '../src/kernel/ids.ts';
 
 /** Who asks: an account in a workspace, already authenticated and checked to be an active member. */
@@ -43,7 +44,7 @@ export interface QuestionInput extends Member {
   readonly surface: Surface;
   /** Normalised (wellFormed), not blank, within the limit: the route has checked it. */
   readonly text: string;
-  readonly page: { readonly url: string; readonly title: string } | null;
+  readonly page: PageContext | null;
   /** Set when the surface is slack. */
   readonly slack?: SlackOrigin;
 }

@@ -4,6 +4,7 @@
  */
 import path from 'node:path';
 import { type AuthConfig, isLoopbackHost, readAuth } from './config/auth.ts';
+import { readEmbedOrigins } from './config/embed.ts';
 import { type KubernetesConfig, readKubernetes } from './config/kubernetes.ts';
 import { ConfigError, Reader } from './config/reader.ts';
 import { readSlack, type SlackConfig } from './config/slack.ts';
@@ -52,6 +53,8 @@ export interface Config {
   /** Carries partial answers between servers; null: PostgreSQL does. */
   readonly redisUrl: string | null;
   readonly auth: AuthConfig;
+  /** Origins of other sites that may show the panel in their pages; empty: none. */
+  readonly embedOrigins: readonly string[];
   readonly assistantName: string;
   readonly accountName: string;
   readonly timeZone: string;
@@ -191,6 +194,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>, cw
     databasePoolMax: read.integer('HEPH_DATABASE_POOL_MAX', 10, [2, 200]),
     redisUrl: read.url('HEPH_REDIS_URL', ['redis:', 'rediss:'])?.toString() ?? null,
     auth: readAuth(read),
+    embedOrigins: readEmbedOrigins(read),
     assistantName: read.text('HEPH_ASSISTANT_NAME', 'Hephaestus', 60),
     accountName: read.text('HEPH_ACCOUNT_NAME', 'You', 200),
     timeZone: readTimeZone(read),

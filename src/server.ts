@@ -225,6 +225,7 @@ function doorForPeople({ config, log, opened, sandboxes, actors, live, metrics, 
     slack: slack.door,
     session: sessionFacts(config, sandboxes),
     pageFolder: PAGE_FOLDER,
+    embedOrigins: config.embedOrigins,
     connectionsMax: CONNECTIONS_MAX,
     observe: metrics.observeRequest,
   });

@@ -3,6 +3,7 @@
  * Does not own: the entries (read-path.ts), how facts are told to a model (src/context).
  */
 import { z } from 'zod';
+import { type PageContext, pageContextSchema } from '../../src/contract/web.ts';
 import type { AccountId, ConversationId, EntryId, RunId, TurnId, WorkspaceId } from '../../src/kernel/ids.ts';
 import { type Admission, admissionRow } from '../models/admission.ts';
 import { type Executor, sql } from '../pool.ts';
@@ -13,7 +14,7 @@ export interface TurnFacts {
   readonly turnId: TurnId;
   readonly questionEntryId: EntryId;
   readonly surface: 'app' | 'slack';
-  readonly page: { readonly url: string; readonly title: string } | null;
+  readonly page: PageContext | null;
   readonly now: string;
   /** When the entry before the question was written. */
   readonly previousAt: string | null;
@@ -65,7 +66,7 @@ const factsRow = z.object({
   question_entry_id: z.string(),
   question_seq: z.number(),
   surface: z.enum(['app', 'slack']),
-  page: z.object({ url: z.string(), title: z.string() }).nullable(),
+  page: pageContextSchema.nullable(),
   now: z.string(),
   previous_at: z.string().nullable(),
   display_name: z.string(),

@@ -11,7 +11,7 @@
  */
 import { z } from 'zod';
 import type { Surface } from '../../src/contract/common.ts';
-import type { Entry, Turn } from '../../src/contract/web.ts';
+import type { Entry, PageContext, Turn } from '../../src/contract/web.ts';
 import type { AccountId, ConversationId, EntryId, RunId, SandboxId, TurnId, WorkspaceId } from '../../src/kernel/ids.ts';
 import { violates } from '../faults.ts';
 import { type Executor, sql } from '../pool.ts';
@@ -37,7 +37,7 @@ export interface SubmitParams {
   readonly requestId: string;
   readonly surface: Surface;
   readonly text: string;
-  readonly page: { readonly url: string; readonly title: string } | null;
+  readonly page: PageContext | null;
   /** Set when the surface is slack. */
   readonly slack: SlackOrigin | null;
   readonly maxFollowUps: number;

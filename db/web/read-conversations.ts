@@ -109,14 +109,13 @@ export async function readThreads(db: Executor, member: MemberKey): Promise<read
   return all.map(({ conversation }) => conversation).filter(({ parentConversationId }) => parentConversationId !== null);
 }
 
-/** The member's own thread, or null: another account's thread is not there for them. rule: R16 */
-export async function readThread(db: Executor, member: MemberKey, id: ConversationId): Promise<Conversation | null> {
-  const rows = await db.any(sql.prepared('web_read_thread', conversationRow)`
+/** One of the member's own conversations, main or thread, or null: another account's is not there for them. rule: R16 */
+export async function readOwnConversation(db: Executor, member: MemberKey, id: ConversationId): Promise<Conversation | null> {
+  const rows = await db.any(sql.prepared('web_read_own_conversation', conversationRow)`
     select ${columns} from mentor_conversation o
-    where o.id = ${id} and o.workspace_id = ${member.workspaceId} and o.account_id = ${member.accountId}
-      and o.parent_conversation_id is not null`);
-  const [thread] = await withTurns(db, rows);
-  return thread?.conversation ?? null;
+    where o.id = ${id} and o.workspace_id = ${member.workspaceId} and o.account_id = ${member.accountId}`);
+  const [own] = await withTurns(db, rows);
+  return own?.conversation ?? null;
 }
 
 /** The member's main conversation, or null before the first question. */

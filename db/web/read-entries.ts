@@ -85,6 +85,35 @@ export interface PageRequest {
   readonly limit: number;
 }
 
+/** Entries behind a `seq`, oldest first, so that a page can be read on from there; null when there is no such conversation of theirs. rule: R16 */
+export async function readPageAfter(
+  db: Executor,
+  member: MemberKey,
+  { conversationId, after, limit }: { readonly conversationId: ConversationId; readonly after: number; readonly limit: number },
+): Promise<EntryPage | null> {
+  const rows = await db.any(sql.prepared('web_read_page_after', pageRow)`
+    select e.* from mentor_conversation c left join lateral (
+      select ${entryColumns} from mentor_entry e
+      where e.conversation_id = c.id and e.seq > ${after}::bigint and ${shownEntry}
+      order by e.seq limit ${limit + 1}::int
+    ) e on true
+    where c.id = ${conversationId} and c.workspace_id = ${member.workspaceId} and c.account_id = ${member.accountId}
+    order by e.seq`);
+  if (rows.length === 0) return null;
+  const found = entriesOf(rows);
+  const entries = found.slice(0, limit);
+  const nextAfter = found.length > limit ? (entries.at(-1)?.seq ?? null) : null;
+  return { entries, nextBefore: entries[0]?.seq ?? null, nextAfter, turns: await turnsOf(db, entries) };
+}
+
+function entriesOf(rows: readonly z.infer<typeof pageRow>[]): readonly Entry[] {
+  return rows.filter((row): row is z.infer<typeof entryRow> => row.id !== null).map(toEntry);
+}
+
+async function turnsOf(db: Executor, entries: readonly Entry[]): Promise<EntryPage['turns']> {
+  return [...(await readTurns(db, [...new Set(entries.flatMap((entry) => entry.turnId ?? []))]))];
+}
+
 /** A page of the member's own conversation, newest page first; null when there is no such conversation of theirs. rule: R16 */
 export async function readPage(db: Executor, member: MemberKey, page: PageRequest): Promise<EntryPage | null> {
   const rows = await db.any(sql.prepared('web_read_page', pageRow)`
@@ -96,9 +125,8 @@ export async function readPage(db: Executor, member: MemberKey, page: PageReques
     where c.id = ${page.conversationId} and c.workspace_id = ${member.workspaceId} and c.account_id = ${member.accountId}
     order by e.seq desc`);
   if (rows.length === 0) return null;
-  const found = rows.filter((row): row is z.infer<typeof entryRow> => row.id !== null).map(toEntry);
+  const found = entriesOf(rows);
   const entries = found.slice(0, page.limit).reverse();
   const nextBefore = found.length > page.limit ? (entries[0]?.seq ?? null) : null;
-  const turnIds = new Set(entries.flatMap((entry) => entry.turnId ?? []));
-  return { entries, nextBefore, turns: [...(await readTurns(db, [...turnIds]))] };
+  return { entries, nextBefore, turns: await turnsOf(db, entries) };
 }

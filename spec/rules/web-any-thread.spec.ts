@@ -161,7 +161,7 @@ describe('the page shows two conversations', () => {
         two.look();
         two.settle();
         expect(two.lines(two.thread), 'opened anew').to.deep.equal(two.thread.lines());
-        const [summary] = threadsOf(two.client.state, {});
+        const [summary] = threadsOf(two.client.state);
         expect(summary?.answering).to.equal(two.thread.running !== undefined);
         expect(summary?.title).to.equal(two.main.entries[1]?.text.split('\n', 1)[0]);
       }),

@@ -2,9 +2,9 @@
  * Owns: proof that the chat asks for what its state needs: questions in order, pages again after a snapshot, no question twice.
  */
 import { expect } from 'chai';
-import type { EntryPage, PostQuestionRequest, QuestionResponse, Turn } from '../../src/contract/web.ts';
+import type { Entry, EntryPage, PostQuestionRequest, QuestionResponse, Turn } from '../../src/contract/web.ts';
 import { ChatController } from '../../src/web/chat/controller.ts';
-import type { ApiFailure, ApiResult, ChatApi } from '../../src/web/net/api.ts';
+import type { ApiFailure, ApiResult, ChatApi, PageQuery } from '../../src/web/net/api.ts';
 import type { StreamHandlers } from '../../src/web/net/event-stream.ts';
 import type { KeyValueStorage } from '../../src/web/settings.ts';
 import { ManualClock } from '../support/manual-clock.ts';
@@ -22,7 +22,7 @@ const failed = (failure: ApiFailure): { ok: false; failure: ApiFailure } => ({ o
 class Requests implements ChatApi {
   readonly asked: PostQuestionRequest[] = [];
   readonly marks: string[] = [];
-  readonly pages: { before: number | null; limit: number }[] = [];
+  readonly pages: PageQuery[] = [];
   /** Taken from the front, one for each request; empty: the request succeeds. */
   readonly failures: ApiFailure[] = [];
   readonly #ledger: WebLedger;
@@ -49,11 +49,19 @@ class Requests implements ChatApi {
     return failed(unreachable);
   }
 
-  async entries(_conversationId: string, query: { before: number | null; limit: number }): Promise<ApiResult<EntryPage>> {
+  async entry() {
+    return failed(unreachable);
+  }
+
+  async conversation() {
+    return failed(unreachable);
+  }
+
+  async entries(_conversationId: string, query: PageQuery): Promise<ApiResult<EntryPage>> {
     this.pages.push(query);
     const failure = this.failures.shift();
     if (failure !== undefined) return failed(failure);
-    return { ok: true, value: this.#ledger.page(query.before ?? undefined, query.limit) };
+    return { ok: true, value: this.#ledger.pageOf(query) };
   }
 
   async turn() {
@@ -71,8 +79,8 @@ class Requests implements ChatApi {
     return failed(this.failures.shift() ?? unreachable);
   }
 
-  async read(lastReadAt: string) {
-    this.marks.push(lastReadAt);
+  async read(conversationId: string, lastReadAt: string) {
+    this.marks.push(conversationId === this.#ledger.conversationId ? lastReadAt : `${conversationId} ${lastReadAt}`);
     return failed(unreachable);
   }
 }
@@ -303,6 +311,19 @@ describe('the read marker of the chat', () => {
     expect(marker(), 'no mark arrived').to.equal(null);
     await chat.controller.markRead(late);
     expect(chat.requests.marks).to.deep.equal([early, late, late]);
+  });
+
+  it('of a thread goes to the server, too, and leaves the main conversation’s alone', async () => {
+    const ledger = talk(1);
+    const thread = new WebLedger(undefined, { conversationId: ledger.conversationId, entry: ledger.entries[0] as Entry });
+    const chat = openChat(ledger);
+    chat.say('snapshot', ledger.snapshot(thread));
+    await chat.settled();
+    const upTo = '2026-10-08T07:12:03.120Z';
+    for (const _ of [1, 2]) await chat.controller.markRead(upTo, thread.conversationId);
+    expect(chat.requests.marks).to.deep.equal([`${thread.conversationId} ${upTo}`]);
+    const { conversations } = chat.controller.chat.get();
+    expect([thread, ledger].map(({ conversationId }) => conversations[conversationId]?.lastReadAt)).to.deep.equal([upTo, null]);
   });
 
   it('is not moved before the first question', async () => {

@@ -39,7 +39,7 @@ function apiOf(ledger: WebLedger): ChatApi {
   const unused = createApi('home');
   return {
     ...unused,
-    entries: async (_id, { before, limit }) => ({ ok: true, value: ledger.page(before ?? undefined, limit) }),
+    entries: async (_id, query) => ({ ok: true, value: ledger.pageOf(query) }),
     turn: async (turnId) => {
       const turn = ledger.turns.find(({ id }) => id === turnId);
       if (turn === undefined) throw new Error('the page asked for a turn that never was');

@@ -15,6 +15,7 @@ const gone: ApiFailure = {
   kind: 'problem',
   problem: { type: 'urn:x', title: 'x', status: 404, code: 'CONVERSATION_NOT_FOUND', detail: 'x', retry: 'never' },
 };
+const unreachable: ApiFailure = { kind: 'unreachable' };
 const tick = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 /** The store and the opener as the controller puts them together; `limit` entries make an older page. */
@@ -29,13 +30,15 @@ function scene(questions: number, limit = 10) {
   const asked: string[] = [];
   const failures: ApiFailure[] = [];
   const chat = new Store<ChatState>(EMPTY_STATE);
-  const pageOf = async (id: string, before: number | null): Promise<ApiResult<EntryPage>> => {
-    const ledger = [main, thread].find(({ conversationId }) => conversationId === id);
-    asked.push(ledger === main ? 'main' : 'thread');
+  const ledgers = [main, thread];
+  const failing = new Set<string>();
+  /** What the server answers, a moment later. */
+  const answer = async <T>(what: string, find: () => T | undefined): Promise<ApiResult<T>> => {
+    asked.push(what);
     await tick();
-    const failure = failures.shift() ?? (ledger === undefined ? gone : undefined);
-    if (failure !== undefined || ledger === undefined) return { ok: false, failure: failure ?? gone };
-    return { ok: true, value: ledger.page(before ?? undefined, limit) };
+    const value = find();
+    const failure = failing.has(what) ? unreachable : (failures.shift() ?? (value === undefined ? gone : undefined));
+    return failure === undefined && value !== undefined ? { ok: true, value } : { ok: false, failure: failure ?? gone };
   };
   const dispatch = (action: ChatAction) => {
     chat.set(reduce(chat.get(), action));
@@ -43,21 +46,16 @@ function scene(questions: number, limit = 10) {
   };
   const opener: Opener = new Opener({
     api: {
-      entries: (id, { before }) => pageOf(id, before),
-      threads: async () => {
-        asked.push('threads');
-        return { ok: true, value: { threads: [thread.conversation()] } };
+      entries: (id, query) => {
+        const ledger = ledgers.find(({ conversationId }) => conversationId === id);
+        return answer(ledger === main ? 'main' : 'thread', () => ledger?.pageOf({ ...query, limit }));
       },
+      entry: (id) => answer('entry', () => structuredClone(ledgers.flatMap(({ entries }) => entries).find((entry) => entry.id === id))),
+      threads: () => answer('threads', () => ({ threads: [thread.conversation()] })),
+      conversation: (id) => answer('conversation', () => ledgers.find(({ conversationId }) => conversationId === id)?.conversation()),
     },
     chat,
     dispatch,
-    async loadOlder(conversationId) {
-      const { generation, ranges } = chat.get();
-      dispatch({ type: 'older-asked', conversationId });
-      const result = await pageOf(conversationId, ranges[conversationId]?.nextBefore ?? null);
-      if (result.ok) dispatch({ type: 'older-read', conversationId, generation, page: result.value });
-      else dispatch({ type: 'older-failed', conversationId, generation });
-    },
   });
   const snapshot = () => dispatch({ type: 'snapshot', snapshot: main.snapshot(thread) });
   const read = (pages: Record<string, EntryPage> = {}) =>
@@ -67,7 +65,7 @@ function scene(questions: number, limit = 10) {
       pages: { [main.conversationId]: main.page(undefined, limit), ...pages },
     });
   const inThread = () => linesOf(chat.get(), thread.conversationId);
-  return { main, thread, asked, failures, chat, opener, dispatch, snapshot, read, inThread };
+  return { main, thread, asked, failing, failures, chat, opener, dispatch, snapshot, read, inThread };
 }
 
 describe('a thread that comes into view', () => {
@@ -149,42 +147,108 @@ describe('a thread that comes into view', () => {
   });
 });
 
-describe('the way back to one message', () => {
+describe('the message that a thread is about', () => {
+  const quoteOf = ({ chat, main }: ReturnType<typeof scene>) => chat.get().quotes[(main.entries[1] as Entry).id];
+
+  it('is read when it is too far back to be loaded, once, and again under the next snapshot', async () => {
+    const it = scene(30);
+    it.snapshot();
+    it.read();
+    it.opener.show(it.thread.conversationId);
+    while (quoteOf(it) === undefined) await tick();
+    expect(quoteOf(it)?.text).to.equal('answer 1');
+    expect(it.asked).to.deep.equal(['thread', 'entry']);
+    it.snapshot();
+    it.read({ [it.thread.conversationId]: it.thread.page() });
+    expect(quoteOf(it), 'what may have been deleted meanwhile').to.equal(undefined);
+    while (quoteOf(it) === undefined) await tick();
+    expect(it.asked).to.deep.equal(['thread', 'entry', 'entry']);
+  });
+
+  it('is not read when it is loaded, and not asked for again when it cannot be read', async () => {
+    const near = scene(1);
+    near.snapshot();
+    near.read();
+    near.opener.show(near.thread.conversationId);
+    while (near.chat.get().ranges[near.thread.conversationId]?.opening !== undefined) await tick();
+    expect(near.asked).to.deep.equal(['thread']);
+    const far = scene(30);
+    far.failing.add('entry');
+    far.snapshot();
+    far.read();
+    far.opener.show(far.thread.conversationId);
+    while (quoteOf(far) === undefined) await tick();
+    far.opener.follow(far.chat.get());
+    expect(quoteOf(far)).to.equal(null);
+    expect(far.asked).to.deep.equal(['thread', 'entry']);
+  });
+
+  it('is empty as soon as it is deleted', async () => {
+    const it = scene(30);
+    it.snapshot();
+    it.read();
+    it.opener.show(it.thread.conversationId);
+    while (quoteOf(it) === undefined) await tick();
+    it.main.erase(it.main.entries[1] as Entry);
+    it.dispatch({ type: 'entry', entry: structuredClone(it.main.entries[1] as Entry) });
+    expect(quoteOf(it)?.text).to.equal('');
+  });
+
+  it('is known also of a thread that no list names any more', async () => {
+    const it = scene(30);
+    it.dispatch({ type: 'snapshot', snapshot: it.main.snapshot() });
+    it.read();
+    it.opener.show(it.thread.conversationId);
+    while (quoteOf(it) === undefined) await tick();
+    expect(it.chat.get().conversations[it.thread.conversationId]?.title).to.equal('answer 1');
+    expect(it.asked).to.deep.equal(['thread', 'conversation', 'entry']);
+  });
+});
+
+describe('the way to one message', () => {
   const never = new AbortController().signal;
 
-  it('loads older pages until it is there, and no further', async () => {
+  it('is the same three requests, however far back it is', async () => {
+    for (const questions of [30, 3_000]) {
+      const { main, asked, chat, opener, snapshot, read } = scene(questions);
+      snapshot();
+      read();
+      const target = main.entries.find(({ text }) => text === 'question 7') as Entry;
+      expect(await opener.reveal(null, target.id, never)).to.equal(true);
+      expect(asked).to.deep.equal(['entry', 'main', 'main']);
+      expect(linesOf(chat.get()).length, 'ten before, ten behind, ten at the end').to.equal(30);
+    }
+  });
+
+  it('is none when the message is loaded', async () => {
     const { main, asked, opener, snapshot, read } = scene(30);
     snapshot();
     read();
-    const target = main.entries.find(({ text }) => text === 'question 16') as Entry;
-    expect(await opener.reveal(null, target.id, never)).to.equal(true);
-    expect(asked).to.deep.equal(['main', 'main']);
+    expect(await opener.reveal(null, (main.entries.at(-1) as Entry).id, never)).to.equal(true);
+    expect(asked).to.deep.equal([]);
   });
 
-  it('ends at the beginning of the conversation', async () => {
-    const { asked, opener, snapshot, read } = scene(30);
+  it('leads nowhere when the message is not there, is of another conversation, or cannot be read now', async () => {
+    const { main, thread, failures, opener, snapshot, read } = scene(30);
     snapshot();
     read();
+    const { entry } = thread.ask('t1', 'why?');
     expect(await opener.reveal(null, 'nobody', never)).to.equal(false);
-    expect(asked).to.have.length(5);
-  });
-
-  it('ends after 50 pages, however long the conversation is', async () => {
-    const { main, asked, opener, snapshot, read } = scene(60, 2);
-    snapshot();
-    read();
-    const entryAt = (pages: number) => main.entries[main.entries.length - 2 * pages - 1] as Entry;
-    expect(await opener.reveal(null, (main.entries[0] as Entry).id, never)).to.equal(false);
-    expect(asked).to.have.length(50);
-    expect(await opener.reveal(null, entryAt(40).id, never)).to.equal(true);
-  });
-
-  it('ends when a page cannot be read', async () => {
-    const { main, failures, opener, snapshot, read } = scene(30);
-    snapshot();
-    read();
+    expect(await opener.reveal(null, entry.id, never)).to.equal(false);
     failures.push({ kind: 'unreachable' });
     expect(await opener.reveal(null, (main.entries[0] as Entry).id, never)).to.equal(false);
+  });
+
+  it('is gone again after a snapshot that came in between', async () => {
+    const { main, asked, opener, snapshot, read } = scene(30);
+    snapshot();
+    read();
+    const found = opener.reveal(null, (main.entries[0] as Entry).id, never);
+    while (asked.length < 3) await tick();
+    snapshot();
+    read();
+    expect(await found).to.equal(true);
+    expect(asked).to.deep.equal(['entry', 'main', 'main', 'entry', 'main', 'main']);
   });
 
   it('waits for a thread that is being opened, and for pages that a snapshot reads again', async () => {

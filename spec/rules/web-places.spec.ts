@@ -4,7 +4,6 @@
 import { expect } from 'chai';
 import { hrefOf, parseRoute } from '../../src/web/route.ts';
 import { piecesOf } from '../../src/web/store/excerpts.ts';
-import { ReadThreads } from '../../src/web/thread-reads.ts';
 
 const ID = '0199a1b2-0000-7000-8000-000000000001';
 
@@ -42,31 +41,5 @@ describe('an excerpt', () => {
 
   it('loses no word to matches that make no sense', () => {
     expect(marked('a lease', [2, 7], [0, 1], [5, 99], [3, 3])).to.equal('a [lease]');
-  });
-});
-
-describe('what a browser remembers of threads', () => {
-  it('moves forward only, and takes what another tab wrote', () => {
-    const threads = new ReadThreads('name');
-    threads.mark('a', '2026-10-08T07:12:03.120Z');
-    threads.mark('a', '2026-10-08T07:11:00.000Z');
-    expect(threads.reads.get()).to.deep.equal({ a: '2026-10-08T07:12:03.120Z' });
-    threads.heard({ key: 'another', newValue: '{}' });
-    threads.heard({ key: 'name', newValue: JSON.stringify({ b: '2026-10-08T07:13:00.000Z', c: 'never', d: 7 }) });
-    expect(threads.reads.get()).to.deep.equal({ b: '2026-10-08T07:13:00.000Z' });
-    threads.heard({ key: 'name', newValue: '{broken' });
-    expect(threads.reads.get()).to.deep.equal({});
-  });
-
-  it('is at most 200 threads, and the ones that were read longest ago go first', () => {
-    const threads = new ReadThreads('name');
-    const at = (n: number) => new Date(Date.UTC(2026, 0, 1) + n * 60_000).toISOString();
-    for (let n = 0; n < 200; n++) threads.mark(`t${n}`, at(n));
-    expect(Object.keys(threads.reads.get())).to.have.length(200);
-    threads.mark('t200', at(200));
-    const kept = threads.reads.get();
-    expect(Object.keys(kept)).to.have.length(200);
-    expect(kept).to.have.property('t200');
-    expect(kept).to.not.have.property('t0');
   });
 });

@@ -35,7 +35,7 @@ function scene() {
     client.act({ type: 'opened', conversationId: thread.conversationId, generation, page: thread.page() });
   };
   const inThread = () => linesOf(client.state, thread.conversationId);
-  const summary = (reads = {}) => threadsOf(client.state, reads)[0];
+  const summary = () => threadsOf(client.state)[0];
   return { time, main, thread, client, tell, open, inThread, summary };
 }
 
@@ -145,7 +145,7 @@ describe('the list of threads', () => {
     time.minute = 2;
     const newer = new WebLedger(() => at(time.minute), { conversationId: main.conversationId, entry: main.entries[0] as Entry });
     client.act({ type: 'thread-begun', thread: newer.conversation() });
-    expect(threadsOf(client.state, {}).map(({ id, title }) => [id, title])).to.deep.equal([
+    expect(threadsOf(client.state).map(({ id, title }) => [id, title])).to.deep.equal([
       [newer.conversationId, 'first?'],
       [thread.conversationId, 'the first answer'],
     ]);
@@ -156,11 +156,11 @@ describe('the list of threads', () => {
     const other = new WebLedger(() => at(1), { conversationId: main.conversationId, entry: main.entries[0] as Entry });
     client.act({ type: 'snapshot', snapshot: main.snapshot(thread) }, { type: 'thread-begun', thread: other.conversation() });
     client.synced({ [main.conversationId]: main.page() });
-    expect(threadsOf(client.state, {}).map(({ id }) => id)).to.have.members([thread.conversationId, other.conversationId]);
+    expect(threadsOf(client.state).map(({ id }) => id)).to.have.members([thread.conversationId, other.conversationId]);
   });
 
   it('says that a thread answers and has a new answer, without anybody looking, until it was read', () => {
-    const { time, thread, tell, summary } = scene();
+    const { time, thread, client, tell, summary } = scene();
     expect(summary()).to.include({ answering: false, unread: false });
     thread.ask('t1', 'why?');
     thread.claim();
@@ -170,8 +170,11 @@ describe('the list of threads', () => {
     thread.end('DONE', ['because']);
     tell();
     expect(summary()).to.include({ answering: false, unread: true, at: at(5) });
-    expect(summary({ [thread.conversationId]: at(4) })).to.include({ unread: true });
-    expect(summary({ [thread.conversationId]: at(5) })).to.include({ unread: false });
+    const read = (lastReadAt: string) => client.act({ type: 'read', conversationId: thread.conversationId, lastReadAt });
+    read(at(4));
+    expect(summary()).to.include({ unread: true });
+    read(at(5));
+    expect(summary()).to.include({ unread: false });
   });
 
   it('says that something did not reach the server, until it was sent or discarded', () => {
@@ -207,7 +210,7 @@ describe('the list of threads', () => {
     expect(client.state.strangers, 'an answer from before a snapshot').to.deep.equal([elsewhere.conversationId]);
     client.act({ type: 'threads-read', generation: client.state.generation, threads });
     expect(client.state.strangers).to.deep.equal([]);
-    expect(threadsOf(client.state, {})[0]?.id).to.equal(elsewhere.conversationId);
+    expect(threadsOf(client.state)[0]?.id).to.equal(elsewhere.conversationId);
   });
 
   it('quotes a message no more once it was deleted, also one that is not loaded', () => {
@@ -217,7 +220,7 @@ describe('the list of threads', () => {
     tell();
     expect(summary()?.title).to.equal('');
     const next = new Client().act({ type: 'snapshot', snapshot: main.snapshot(thread) }).synced({ [main.conversationId]: main.page() });
-    expect(threadsOf(next.state, {})[0]?.title).to.equal('');
+    expect(threadsOf(next.state)[0]?.title).to.equal('');
     expect(client.state.conversations[thread.conversationId]?.parentEntryId).to.equal(main.entries[1]?.id);
   });
 });

@@ -22,11 +22,13 @@ export interface FakeOptions {
   session?: Partial<Session>;
   /** What `GET /auth/me` says about where the person is. */
   me?: Partial<Me>;
+  /** Origins of pages that may show the panel. */
+  embedOrigins?: readonly string[];
 }
 
 const contentSecurityPolicy =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; " +
-  "manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+  "manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors ";
 const types: Record<string, string> = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml' };
 const dist = join(import.meta.dirname, '../../dist/web');
 const historyStepMs = 9 * 3_600_000;
@@ -80,7 +82,10 @@ export class FakeWebServer {
   readonly #streams = new Set<ServerResponse>();
   readonly #http = createServer((request, response) => void this.#serve(request, response));
 
-  constructor({ history = 0, unread = 0, session = {}, me = {} }: FakeOptions = {}) {
+  readonly #embedOrigins: readonly string[];
+
+  constructor({ history = 0, unread = 0, session = {}, me = {}, embedOrigins = [] }: FakeOptions = {}) {
+    this.#embedOrigins = embedOrigins;
     const limits = { questionMaxChars: 32_000, maxFollowUps: 10 };
     const account = { id: uuidv7(), displayName: 'Ada', timeZone: 'Europe/Berlin' };
     const workspace = { id: uuidv7(), slug: 'home', name: 'Home' };
@@ -187,7 +192,7 @@ export class FakeWebServer {
       this.refuseWith = 401;
       return reply(response, 200, { issuerSignOutUrl: null });
     }
-    if (mentor === undefined) return serveFile(url.pathname, response);
+    if (mentor === undefined) return serveFile(url.pathname, this.#embedOrigins, response);
     if (mentor === 'events') return this.#stream(response);
     if (mentor.endsWith('/entries')) return this.#entries(mentor, url.searchParams, response);
     if (mentor === 'search') return reply(response, 200, findWords(this.#all(), url.searchParams.get('q') ?? '', 20));
@@ -202,8 +207,9 @@ export class FakeWebServer {
     const asked = this.#all().find(({ ledger }) => mentor === `conversations/${ledger.conversationId}/entries`);
     if (asked === undefined)
       return problem(response, { status: 404, code: 'CONVERSATION_NOT_FOUND', detail: 'There is no such conversation.' });
-    const before = Number(query.get('before') ?? Number.POSITIVE_INFINITY);
-    reply(response, 200, asked.ledger.page(before, Number(query.get('limit') ?? 50)));
+    const [before, after, limit] = [query.get('before'), query.get('after'), Number(query.get('limit') ?? 50)];
+    const place = after === null ? { before: before === null ? null : Number(before) } : { after: Number(after) };
+    reply(response, 200, asked.ledger.pageOf({ ...place, limit }));
   }
 
   /** Everything that changes something, and one turn. */
@@ -214,11 +220,8 @@ export class FakeWebServer {
       const parent = this.#main.entry(given.parentEntryId);
       return parent === undefined ? problem(response, noEntry) : reply(response, 201, this.beginThread(parent).describe());
     }
-    if (mentor === 'conversation/read') {
-      this.ledger.read(given.lastReadAt ?? '');
-      this.tell();
-      return reply(response, 200, this.#main.describe());
-    }
+    const [, conversationId, isRead] = mentor.match(/^conversations\/([^/]+)(\/read)?$/) ?? [];
+    if (conversationId !== undefined) return this.#conversation(conversationId, isRead ? (given.lastReadAt ?? '') : null, response);
     const [, kind, id] = mentor.match(/^(entries|turns)\/([^/]+)/) ?? [];
     const owner = this.#all().find((one) => one.turn(id) ?? one.entry(id));
     if (kind === 'entries') return this.#wish(owner, { id, method, vote: given.vote ?? null }, response);
@@ -229,6 +232,16 @@ export class FakeWebServer {
     return reply(response, 200, turn);
   }
 
+  /** One conversation, read up to this time; null: it is only looked at. */
+  #conversation(id: string, lastReadAt: string | null, response: ServerResponse) {
+    const one = this.#all().find(({ ledger }) => ledger.conversationId === id);
+    if (one === undefined)
+      return problem(response, { status: 404, code: 'CONVERSATION_NOT_FOUND', detail: 'There is no such conversation.' });
+    if (lastReadAt !== null) one.ledger.read(lastReadAt);
+    this.tell();
+    return reply(response, 200, one.describe());
+  }
+
   #wish(
     owner: FakeConversation | undefined,
     wish: { id: string | undefined; method: string; vote: Entry['vote'] },
@@ -236,6 +249,7 @@ export class FakeWebServer {
   ) {
     const entry = owner?.entry(wish.id);
     if (owner === undefined || entry === undefined) return problem(response, noEntry);
+    if (wish.method === 'GET') return reply(response, 200, entry);
     if (this.refuseWish) {
       this.refuseWish = false;
       return problem(response, { status: 503, code: 'BUSY', detail: 'Hephaestus is busy right now. Try again in a moment.' });
@@ -268,12 +282,13 @@ export class FakeWebServer {
   }
 }
 
-async function serveFile(path: string, response: ServerResponse): Promise<void> {
-  const name = path === '/' ? '/index.html' : path;
+async function serveFile(path: string, embedOrigins: readonly string[], response: ServerResponse): Promise<void> {
+  const name = { '/': '/index.html', '/embed': '/embed/index.html' }[path] ?? path;
   const content = await readFile(join(dist, name)).catch(() => null);
   if (content === null) return reply(response, 404, 'not found');
   const type = types[extname(name)] ?? 'application/octet-stream';
-  response.writeHead(200, { 'content-type': type, 'content-security-policy': contentSecurityPolicy });
+  const ancestors = path === '/embed' && embedOrigins.length > 0 ? embedOrigins.join(' ') : "'none'";
+  response.writeHead(200, { 'content-type': type, 'content-security-policy': contentSecurityPolicy + ancestors });
   response.end(content);
 }
 

@@ -34,6 +34,8 @@ export interface RigOptions {
   /** How people sign in, instead of everybody being `person`. */
   readonly people?: Pick<PeopleParts, 'authenticator' | 'signIn'>;
   readonly pageFolder?: string;
+  /** Sites that may show the panel; default: none. */
+  readonly embedOrigins?: readonly string[];
   readonly bindHost?: string;
   /** What `GET context` is built by; default: nothing is there. */
   readonly buildContext?: Parameters<typeof createActors>[0]['buildContext'];
@@ -196,6 +198,7 @@ async function openRig(database: { db: Database; url: string }, options: RigOpti
     ...(options.people ?? { authenticator: localAuthenticator(person.accountId) }),
     session: { assistantName: 'Heph', warnings: () => [], maxFollowUps },
     pageFolder: options.pageFolder ?? '/nowhere',
+    embedOrigins: options.embedOrigins ?? [],
     connectionsMax: 2_000,
   });
   const gateway = async (ctx: { body: unknown; state: Record<string, unknown> }) => {

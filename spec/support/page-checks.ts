@@ -4,7 +4,7 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type axe from 'axe-core';
-import type { Page } from 'playwright-core';
+import type { Frame, Page } from 'playwright-core';
 
 const AXE = fileURLToPath(import.meta.resolve('axe-core/axe.min.js'));
 const GRAVE = ['serious', 'critical'];
@@ -50,7 +50,7 @@ export function liveParts(page: Page): Promise<string[]> {
 }
 
 /** Serious and critical findings of axe-core, one line each. */
-export async function graveFindings(page: Page): Promise<string[]> {
+export async function graveFindings(page: Page | Frame): Promise<string[]> {
   const loaded = await page.evaluate(() => 'axe' in globalThis);
   if (!loaded) await page.evaluate(readFileSync(AXE, 'utf8'));
   const { violations } = await page.evaluate(() => (globalThis as unknown as { axe: typeof axe }).axe.run({ resultTypes: ['violations'] }));

@@ -5,6 +5,7 @@
 import type { Partial, Snapshot } from '../../src/contract/events.ts';
 import type { Conversation, Entry, EntryPage, Turn } from '../../src/contract/web.ts';
 import { uuidv7 } from '../../src/kernel/ids.ts';
+import type { PageQuery } from '../../src/web/net/api.ts';
 
 export type LedgerEvent =
   | { type: 'turn'; turn: Turn }
@@ -179,6 +180,16 @@ export class WebLedger {
     const entries = older.slice(Math.max(0, older.length - limit));
     const turns = this.turns.filter((turn) => entries.some((entry) => entry.turnId === turn.id));
     return structuredClone({ entries, nextBefore: entries.length < older.length ? (entries[0]?.seq ?? null) : null, turns });
+  }
+
+  /** A page as the server would answer this query. */
+  pageOf(query: PageQuery): EntryPage {
+    if (!('after' in query)) return this.page(query.before ?? undefined, query.limit);
+    const newer = this.entries.filter((entry) => entry.seq > query.after);
+    const entries = newer.slice(0, query.limit);
+    const turns = this.turns.filter((turn) => entries.some((entry) => entry.turnId === turn.id));
+    const nextAfter = entries.length < newer.length ? (entries.at(-1)?.seq ?? null) : null;
+    return structuredClone({ entries, nextBefore: entries[0]?.seq ?? null, nextAfter, turns });
   }
 
   /** What a page must show, one line each: `?` a question and what it waits for, `!` an answer, `~` one being written, `x` a failure. */

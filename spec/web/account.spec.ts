@@ -5,6 +5,7 @@
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
+import type { Entry } from '../../src/contract/web.ts';
 import { type Browsing, useBrowser } from '../support/browser.ts';
 import { useDatabase } from '../support/database.ts';
 import { type FakeOptions, FakeWebServer } from '../support/fake-web-server.ts';
@@ -43,6 +44,63 @@ describe('a person’s account', function () {
       expect(new URL(href ?? '', 'https://own.example').searchParams.get('return')).to.equal(`/${THREAD}`);
       expect(href).to.match(/^\/auth\/login\?/);
       await looksRight(page, 'start-signed-out');
+    }),
+  );
+
+  it(
+    'that is signed out in the middle signs in and is back at the same message of the same thread, with its draft',
+    inBrowser(async (browsing) => {
+      browsing.expects(/Failed to load resource/);
+      server = new FakeWebServer({ history: 30 });
+      const fake = server;
+      const { ledger } = fake.beginThread(fake.ledger.entries[1] as Entry);
+      for (let n = 1; n <= 30; n++) {
+        ledger.ask(`t${n}`, `Question ${n} of the thread?`);
+        ledger.claim();
+        ledger.end('DONE', [`Answer ${n}.`]);
+      }
+      const context = await browsing.context({ viewport: DESK });
+      // The sign-in is another site; what matters here is that the browser leaves and comes back.
+      await context.route('**/auth/login?**', (route) => {
+        fake.refuseWith = null;
+        const back = new URL(route.request().url()).searchParams.get('return') ?? '';
+        return route.fulfill({ status: 303, headers: { location: back } });
+      });
+      const at = `${await fake.listen()}/?thread=${ledger.conversationId}`;
+      const page = await browsing.open(at, { context });
+      await ready(page);
+      await page.locator('#composer-input').fill('Half a thought');
+      await page.locator('.message', { hasText: 'Question 7 of the thread?' }).evaluate((message) => message.scrollIntoView());
+      fake.refuseWith = 401;
+      fake.dropStreams();
+      const link = page.getByRole('link', { name: 'Sign in' });
+      await link.waitFor();
+      await looksRight(page, 'signed-out-thread');
+      await page.setViewportSize(DESK);
+      await page.locator('.message', { hasText: 'Question 7 of the thread?' }).evaluate((message) => message.scrollIntoView());
+      await link.click();
+      await page.locator('.message.found', { hasText: '7' }).waitFor();
+      expect(page.url()).to.equal(at);
+      expect(await page.locator('#composer-input').inputValue()).to.equal('Half a thought');
+      await page.reload();
+      await ready(page);
+      expect(await page.locator('.message.found').count(), 'remembered once').to.equal(0);
+    }),
+  );
+
+  it(
+    'that signs in again in another tab goes on in this one',
+    inBrowser(async (browsing) => {
+      browsing.expects(/Failed to load resource/);
+      const page = await open(browsing, { history: 2 });
+      await ready(page);
+      (server as FakeWebServer).refuseWith = 401;
+      server?.dropStreams();
+      await page.getByRole('link', { name: 'Sign in' }).waitFor();
+      (server as FakeWebServer).refuseWith = null;
+      await page.evaluate(() => dispatchEvent(new Event('focus')));
+      await page.getByText('You are signed out.').waitFor({ state: 'detached' });
+      await page.locator('#composer-input').waitFor();
     }),
   );
 

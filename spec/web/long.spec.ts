@@ -88,6 +88,44 @@ describe('a conversation of 10,000 entries', function () {
   );
 
   it(
+    'goes to a message at its beginning at once, fills the gap for whoever reads on from there, and comes back to its end',
+    inBrowser(async (browsing) => {
+      const page = await browsing.open(url, { viewport: DESK });
+      await ready(page);
+      const pages = () => browsing.requests.filter((asked) => asked.includes('/entries?')).length;
+      const before = pages();
+      await page.keyboard.press('Control+k');
+      await page.keyboard.type('question 4990 of');
+      await page.getByText('1 message found').waitFor();
+      await page.keyboard.press('Enter');
+      const found = page.locator('.message.found', { hasText: 'Question 4990 of' });
+      await found.waitFor();
+      await page.waitForFunction(() => document.activeElement?.matches('.message.found'));
+      expect(pages() - before, 'one page above it and one below').to.equal(2);
+      // Somebody who reads on from there, and waits for what is not there yet.
+      await page.evaluate(
+        () =>
+          new Promise<void>((resolve) => {
+            const box = document.querySelector('.scroller');
+            const down = () => {
+              if (document.querySelector('.message')?.parentElement?.parentElement?.textContent?.includes('Question 4930 of'))
+                return resolve();
+              const gap = document.querySelector('.gap')?.getBoundingClientRect().top ?? Number.POSITIVE_INFINITY;
+              if (gap > (box?.getBoundingClientRect().bottom ?? 0)) box?.scrollBy(0, 300);
+              requestAnimationFrame(down);
+            };
+            down();
+          }),
+      );
+      expect(pages() - before).to.be.within(3, 6);
+      await page.getByRole('button', { name: 'Jump to latest' }).click();
+      await page.getByText('Question 1 of the past').waitFor();
+      await page.getByRole('button', { name: 'Load the messages in between' }).waitFor({ state: 'detached' });
+      expect(await page.getByText('Question 4990 of').count()).to.equal(0);
+    }),
+  );
+
+  it(
     'grows upwards to its beginning while somebody scrolls: nothing jumps, and only what is near is drawn',
     inBrowser(async (browsing) => {
       const page = await browsing.open(url, { viewport: DESK });

@@ -6,7 +6,8 @@
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
 import { failureTexts } from '../../actors/failure-texts.ts';
-import { type Browsing, useBrowser } from '../support/browser.ts';
+import type { Turn } from '../../src/contract/web.ts';
+import { type Browsing, shoot, useBrowser } from '../support/browser.ts';
 import { type FakeOptions, FakeWebServer } from '../support/fake-web-server.ts';
 import { DESK, looksRight } from '../support/page-looks.ts';
 
@@ -47,6 +48,47 @@ describe('a state of the page', function () {
   );
 
   it(
+    'with the first question is that question alone, until its answer begins',
+    inBrowser(async (browsing) => {
+      const page = await open(browsing, {});
+      await ready(page);
+      const sent = Promise.withResolvers<void>();
+      await page.route('**/questions', async (route) => {
+        await sent.promise;
+        await route.continue();
+      });
+      await ask(page, 'Where do I begin? #hold');
+      await page.getByText('Sending…').waitFor();
+      expect(await page.locator('.message').count()).to.equal(1);
+      expect(await page.getByRole('heading', { name: 'Ask Hephaestus' }).count(), 'the empty page').to.equal(0);
+      await looksRight(page, 'first-question');
+      sent.resolve();
+      await page.locator('.message.answer').waitFor();
+    }),
+  );
+
+  it(
+    'with an answer that was stopped keeps its words, and says so',
+    inBrowser(async (browsing) => {
+      const page = await open(browsing, {}, ({ ledger }) => {
+        for (const [question, words] of [
+          ['What was cut off?', 'It was going to'],
+          ['And before a word?', null],
+        ] as const) {
+          const { turn } = ledger.ask(question, question);
+          ledger.claim();
+          ledger.stop(ledger.turns.find(({ id }) => id === turn.id) as Turn);
+          ledger.endStopped(words);
+        }
+      });
+      await ready(page);
+      await page.locator('.message.answer .chip', { hasText: 'Stopped' }).waitFor();
+      await page.getByText('Stopped before an answer').waitFor();
+      await looksRight(page, 'stopped');
+    }),
+  );
+
+  it(
     'with a question that waits for a free slot says at which place',
     inBrowser(async (browsing) => {
       const page = await open(browsing, { history: 1 });
@@ -76,6 +118,13 @@ describe('a state of the page', function () {
       await looksRight(page, 'failures-end');
       await page.locator('.scroller').evaluate((box) => box.scrollTo(0, 0));
       await looksRight(page, 'failures');
+      // One picture of them all.
+      const heightPx = await page.locator('.scroller').evaluate((box) => box.scrollHeight);
+      await page.setViewportSize({ width: DESK.width, height: heightPx + 300 });
+      for (const colorScheme of ['light', 'dark'] as const) {
+        await page.emulateMedia({ colorScheme });
+        await shoot(page, `failures-all-${colorScheme}`);
+      }
     }),
   );
 
@@ -97,7 +146,7 @@ describe('a state of the page', function () {
   );
 
   for (const [status, words, name] of [
-    [401, 'You are signed out. Reload the page to sign in again.', 'signed-out'],
+    [401, 'You are signed out. Sign in to go on; what you have written is kept.', 'signed-out'],
     [403, 'You no longer have access to this workspace.', 'no-access'],
   ] as const) {
     it(

@@ -124,6 +124,24 @@ describe('a thread', function () {
     );
 
     it(
+      'about a message that is far back quotes it all, also when it is opened by its address, and nothing of it once it is deleted',
+      inBrowser(async (browsing) => {
+        const page = await open(browsing, { history: 80 }, (fake) => {
+          const entry = fake.ledger.entries[0] as Entry;
+          entry.text = `${'A question with many words. '.repeat(6)}And its end.`;
+          fake.beginThread(entry);
+        });
+        await browsing.goto(page, `${url}/?thread=${server.thread(0).ledger.conversationId}`);
+        await head(page).getByText('And its end.').waitFor();
+        await looksRight(page, 'thread-far-back');
+        server.ledger.erase(server.ledger.entries[0] as Entry);
+        server.tell();
+        await head(page).getByText('This message was deleted.').waitFor();
+        expect(await page.getByText('And its end.').count()).to.equal(0);
+      }),
+    );
+
+    it(
       'speaks German to a German browser',
       inBrowser(async (browsing) => {
         server = new FakeWebServer({ history: 2 });
@@ -227,9 +245,15 @@ describe('a thread', function () {
         await page.page.getByText('It weighs about').waitFor();
         const other = await ChatPage.open(browsing, chat.url);
         await other.shows(['question: What is an anvil?', 'answer: An anvil is a block of iron.']);
+        await page.look('away');
         pause.release();
         await page.shows(['question: How heavy is it?', 'answer: It weighs about a hundred kilograms.']);
         await other.page.getByRole('button', { name: 'Threads, 1 with a new answer' }).waitFor();
+        // Read on one device, it is read on the other, and stays so.
+        await page.look('here');
+        await other.page.getByRole('button', { name: 'Threads', exact: true }).waitFor();
+        await other.reload();
+        await other.page.getByRole('button', { name: 'Threads', exact: true }).waitFor();
         chat.flow.model.use(answer());
         await other.page.getByRole('button', { name: 'Search', exact: true }).click();
         await other.page.keyboard.type('hundred kilograms');

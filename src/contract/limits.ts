@@ -10,6 +10,10 @@ export const LIMITS = {
   agentBodyMaxBytes: 512 * 1024,
   /** Body of a model call and of an end at the gateway. */
   gatewayBodyMaxBytes: 4 * 1024 * 1024,
+  /** What an embedding page says about itself (the `page` of a question), in UTF-16 units. */
+  pageUrlMaxChars: 2_000,
+  pageTitleMaxChars: 300,
+  pageSelectionMaxChars: 2_000,
   /** A client's own name for a question. */
   requestIdMaxChars: 128,
   /**

@@ -14,8 +14,13 @@ export const requestIdSchema = z
   .max(LIMITS.requestIdMaxChars)
   .regex(/^[\x21-\x7e]+$/, 'must be 1 to 128 visible ASCII characters without spaces');
 
-/** The page that the person looks at, sent by an embedding page. */
-export const pageContextSchema = z.object({ url: z.string().max(2_000), title: z.string().max(300) });
+/** The page that the person looks at, sent by an embedding page. `selection`: the words that they have marked there. */
+export const pageContextSchema = z.object({
+  url: z.string().max(LIMITS.pageUrlMaxChars),
+  title: z.string().max(LIMITS.pageTitleMaxChars),
+  selection: z.string().max(LIMITS.pageSelectionMaxChars).optional(),
+});
+export type PageContext = z.infer<typeof pageContextSchema>;
 
 export const postQuestionRequestSchema = z.object({
   requestId: requestIdSchema,
@@ -84,11 +89,13 @@ export type QuestionResponse = z.infer<typeof questionResponseSchema>;
 
 /**
  * Entries in ascending `seq`; the first page is the newest one. `nextBefore` is the next page's `before`, null at the beginning.
+ * A page that was asked for with `after` leads on to newer entries instead: `nextAfter` is null at the end, and is there on such a page only.
  * `turns` are the turns of the page's entries, so that a page can say why a question has no answer.
  */
 export const entryPageSchema = z.object({
   entries: z.array(entrySchema),
   nextBefore: z.number().int().nullable(),
+  nextAfter: z.number().int().nullable().optional(),
   turns: z.array(turnSchema),
 });
 export type EntryPage = z.infer<typeof entryPageSchema>;

@@ -91,6 +91,7 @@ const BODY_FAULTS: readonly FaultCode[] = ['BAD_REQUEST', 'BAD_JSON', 'BODY_TOO_
 
 const pageQuery = z.object({
   before: z.number().int().min(1).optional().meta({ description: 'Only entries with a smaller seq: `nextBefore` of the page before.' }),
+  after: z.number().int().min(0).optional().meta({ description: 'Instead of `before`: the entries behind this seq, the oldest first.' }),
   limit: z
     .number()
     .int()
@@ -190,6 +191,12 @@ const OPERATIONS: readonly Operation[] = [
     faults: ['CONVERSATION_NOT_FOUND'],
   },
   {
+    ...{ method: 'get', path: `${MENTOR}/conversations/{conversationId}`, operationId: 'getOwnConversation', status: 200 },
+    summary: 'One conversation of the account, the main one or a thread.',
+    answer: { description: 'The conversation.', schema: conversationSchema },
+    faults: ['CONVERSATION_NOT_FOUND'],
+  },
+  {
     ...{ method: 'get', path: `${MENTOR}/conversations/{conversationId}/entries`, operationId: 'getEntries', status: 200 },
     summary: 'A page of entries, the newest page first.',
     query: pageQuery,
@@ -230,6 +237,13 @@ const OPERATIONS: readonly Operation[] = [
     faults: [...BODY_FAULTS, 'CONVERSATION_NOT_FOUND', 'PERSON_ERASED'],
   },
   {
+    ...{ method: 'put', path: `${MENTOR}/conversations/{conversationId}/read`, operationId: 'putConversationRead', status: 200 },
+    summary: 'Moves the read marker of a conversation forward, of a thread for example. An earlier time changes nothing.',
+    body: putReadRequestSchema,
+    answer: { description: 'The conversation.', schema: conversationSchema },
+    faults: [...BODY_FAULTS, 'CONVERSATION_NOT_FOUND', 'PERSON_ERASED'],
+  },
+  {
     ...{ method: 'put', path: `${MENTOR}/ai-choice`, operationId: 'putAiChoice', status: 200 },
     summary:
       'Says whether an AI model may work for this account in this workspace, from the next turn that starts. While it may not, turns fail.',
@@ -243,6 +257,12 @@ const OPERATIONS: readonly Operation[] = [
     body: putVoteRequestSchema,
     answer: { description: 'The entry.', schema: entrySchema },
     faults: [...BODY_FAULTS, 'ENTRY_NOT_FOUND', 'PERSON_ERASED'],
+  },
+  {
+    ...{ method: 'get', path: `${MENTOR}/entries/{entryId}`, operationId: 'getEntry', status: 200 },
+    summary: 'One message. An erased one is an empty place.',
+    answer: { description: 'The entry.', schema: entrySchema },
+    faults: ['ENTRY_NOT_FOUND'],
   },
   {
     ...{ method: 'delete', path: `${MENTOR}/entries/{entryId}`, operationId: 'deleteEntry', status: 200 },

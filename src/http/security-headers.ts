@@ -3,7 +3,12 @@
  */
 import type Koa from 'koa';
 
-const POLICY = [
+/** The policy of a page that these origins may put into a frame; none by default. */
+export function contentPolicy(frameAncestors: readonly string[] = []): string {
+  return [...DIRECTIVES, `frame-ancestors ${frameAncestors.length === 0 ? "'none'" : frameAncestors.join(' ')}`].join('; ');
+}
+
+const DIRECTIVES = [
   "default-src 'none'",
   "script-src 'self'",
   "style-src 'self'",
@@ -13,8 +18,8 @@ const POLICY = [
   "manifest-src 'self'",
   "base-uri 'none'",
   "form-action 'self'",
-  "frame-ancestors 'none'",
-].join('; ');
+];
+const POLICY = contentPolicy();
 
 export const securityHeaders: Koa.Middleware = async (ctx, next) => {
   ctx.set({

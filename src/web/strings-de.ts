@@ -43,7 +43,7 @@ export const de: Strings = {
     connecting: 'Verbinde…',
     reconnecting: 'Verbinde erneut…',
     offline: 'Du bist offline. Was du schreibst, bleibt erhalten; Antworten gehen ohne dich weiter.',
-    signedOut: 'Du bist abgemeldet. Lade die Seite neu, um dich wieder anzumelden.',
+    signedOut: 'Du bist abgemeldet. Melde dich an, um weiterzumachen; was du geschrieben hast, bleibt erhalten.',
     noAccess: 'Du hast keinen Zugang mehr zu diesem Arbeitsbereich.',
     outdated: 'Diese Seite ist älter als der Server. Lade sie neu, um weiterzumachen.',
   },
@@ -99,6 +99,14 @@ export const de: Strings = {
     composer: 'Nachricht in diesem Thread',
     write: 'In diesem Thread antworten…',
   },
+  panel: {
+    tab: 'In einem eigenen Tab öffnen',
+    page: 'Die Seite, die du ansiehst',
+    send: 'Diese Seite mit meiner Frage senden',
+    hint: 'Eingabe sendet, Umschalt+Eingabe beginnt eine neue Zeile, Escape schließt.',
+    otherSite:
+      'Wenn du angemeldet bist und das noch siehst, gibt dein Browser die Anmeldung nicht an eine andere Website weiter. Öffne den Chat in einem Tab.',
+  },
   vote: { up: 'Gute Antwort', down: 'Schlechte Antwort' },
   remove: {
     start: 'Diese Nachricht löschen',
@@ -117,7 +125,7 @@ export const de: Strings = {
     none: 'Das steht in keiner Nachricht.',
     inThread: 'in einem Thread',
     going: 'Geht zur Nachricht…',
-    lost: 'Diese Nachricht konnte nicht geladen werden. Vielleicht liegt sie zu weit zurück.',
+    lost: 'Diese Nachricht konnte nicht geladen werden. Vielleicht wurde sie gelöscht, oder der Server ist nicht da.',
   },
   erased: 'Diese Nachricht wurde gelöscht.',
   status: {
@@ -148,6 +156,9 @@ export const de: Strings = {
     loadOlder: 'Ältere Nachrichten laden',
     loadingOlder: 'Ältere Nachrichten werden geladen…',
     olderFailed: 'Ältere Nachrichten konnten nicht geladen werden. Noch einmal versuchen',
+    loadNewer: 'Die Nachrichten dazwischen laden',
+    loadingNewer: 'Die Nachrichten dazwischen werden geladen…',
+    newerFailed: 'Die Nachrichten dazwischen konnten nicht geladen werden. Noch einmal versuchen',
     jumpToLatest: 'Zum Neuesten',
   },
   palette: {

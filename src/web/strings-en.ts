@@ -42,7 +42,7 @@ export const en = {
     connecting: 'Connecting…',
     reconnecting: 'Reconnecting…',
     offline: 'You are offline. What you write is kept; answers go on without you.',
-    signedOut: 'You are signed out. Reload the page to sign in again.',
+    signedOut: 'You are signed out. Sign in to go on; what you have written is kept.',
     noAccess: 'You no longer have access to this workspace.',
     outdated: 'This page is older than the server. Reload it to go on.',
   },
@@ -94,6 +94,14 @@ export const en = {
     composer: 'Message in this thread',
     write: 'Reply in this thread…',
   },
+  panel: {
+    tab: 'Open in a tab of its own',
+    page: 'The page that you look at',
+    send: 'Send this page with my question',
+    hint: 'Enter sends, Shift+Enter starts a new line, Escape closes.',
+    otherSite:
+      'If you have signed in and still see this, your browser does not give the sign-in to a panel on another site. Open the chat in a tab.',
+  },
   vote: { up: 'Good answer', down: 'Bad answer' },
   remove: {
     start: 'Delete this message',
@@ -112,7 +120,7 @@ export const en = {
     none: 'No message says that.',
     inThread: 'in a thread',
     going: 'Going to the message…',
-    lost: 'This message could not be loaded. It may be too far back.',
+    lost: 'This message could not be loaded. It may have been deleted, or the server is away.',
   },
   erased: 'This message was deleted.',
   status: {
@@ -144,6 +152,9 @@ export const en = {
     loadOlder: 'Load older messages',
     loadingOlder: 'Loading older messages…',
     olderFailed: 'Older messages could not be loaded. Try again',
+    loadNewer: 'Load the messages in between',
+    loadingNewer: 'Loading the messages in between…',
+    newerFailed: 'The messages in between could not be loaded. Try again',
     jumpToLatest: 'Jump to latest',
   },
   palette: {

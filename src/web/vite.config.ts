@@ -11,8 +11,11 @@ const server = 'http://127.0.0.1:8080';
 /** What a browser fetches before it can show the page, compressed. */
 const firstLoadMaxBytes = 350_000;
 
-/** The operator page, which the chat does not load. */
-const OTHER_PAGE = /^(ops\/|assets\/ops-)/;
+/** The operator page, the panel and the panel's loader, which the chat does not load. */
+const OTHER_PAGE = /^(ops\/|embed\/|embed\.js$|assets\/(ops|embed)-)/;
+
+/** What other sites include has a name that stays. */
+const LOADER = { entry: 'embed-loader', file: 'embed.js' };
 
 /** Prints what the first load weighs, and fails the build when that is too much. What is imported later does not count. */
 function firstLoadBudget(): Plugin {
@@ -47,7 +50,15 @@ export default defineConfig({
   build: {
     outDir: '../../dist/web',
     emptyOutDir: true,
-    rollupOptions: { input: { index: `${import.meta.dirname}/index.html`, ops: `${import.meta.dirname}/ops/index.html` } },
+    rollupOptions: {
+      input: {
+        index: `${import.meta.dirname}/index.html`,
+        ops: `${import.meta.dirname}/ops/index.html`,
+        embed: `${import.meta.dirname}/embed/index.html`,
+        [LOADER.entry]: `${import.meta.dirname}/embed/loader.ts`,
+      },
+      output: { entryFileNames: ({ name }) => (name === LOADER.entry ? LOADER.file : 'assets/[name]-[hash].js') },
+    },
     assetsInlineLimit: 0,
     sourcemap: false,
     target: 'es2023',

@@ -129,7 +129,9 @@ export class Cluster {
   }
 
   async getClaim(name: string): Promise<Claim> {
-    return claimSchema.parse(await this.#call((options) => this.#objects.getNamespacedCustomObject({ ...this.#at(CLAIMS), name }, options)));
+    return claimSchema.parse(
+      await this.#call((options) => this.#objects.getNamespacedCustomObject({ ...this.#at(CLAIMS), name }, options)),
+    );
   }
 
   async patchClaim(name: string, body: object): Promise<Claim> {

@@ -10,11 +10,14 @@ import { SLACK_EVENTS_PATH } from '../slack/post-events.ts';
 import { slackRoutes } from '../slack/routes.ts';
 import { deleteEntry } from './delete-entry.ts';
 import type { WebDeps } from './deps.ts';
+import { serveEmbed } from './embed.ts';
 import { getConversation } from './get-conversation.ts';
 import { getEntries } from './get-entries.ts';
+import { getEntry } from './get-entry.ts';
 import { getEvents } from './get-events.ts';
 import { getExport } from './get-export.ts';
 import { getOpenApi } from './get-openapi.ts';
+import { getOwnConversation } from './get-own-conversation.ts';
 import { getSearch } from './get-search.ts';
 import { getSession } from './get-session.ts';
 import { getThreads } from './get-threads.ts';
@@ -24,12 +27,14 @@ import { patchTurnStatus } from './patch-turn-status.ts';
 import { postQuestion } from './post-question.ts';
 import { postThread } from './post-thread.ts';
 import { putAiChoice } from './put-ai-choice.ts';
-import { putRead } from './put-read.ts';
+import { putConversationRead, putRead } from './put-read.ts';
 import { putVote } from './put-vote.ts';
 
 export interface WebListenerOptions extends WebDeps {
   /** Folder of the built page (dist/web). */
   readonly pageFolder: string;
+  /** Origins of other sites that may show the panel; none by default. */
+  readonly embedOrigins?: readonly string[];
   readonly connectionsMax: number;
   readonly log: Log;
   readonly observe?: RequestObserver;
@@ -43,14 +48,17 @@ export function webRoutes(deps: WebDeps): readonly Route[] {
     getSession(deps),
     postQuestion(deps),
     getConversation(deps),
+    getOwnConversation(deps),
     getEntries(deps),
     getThreads(deps),
     postThread(deps),
     getTurn(deps),
     patchTurnStatus(deps),
     putRead(deps),
+    putConversationRead(deps),
     putAiChoice(deps),
     putVote(deps),
+    getEntry(deps),
     deleteEntry(deps),
     getSearch(deps),
     getEvents(deps),
@@ -62,7 +70,7 @@ export function webRoutes(deps: WebDeps): readonly Route[] {
 }
 
 export function createWebListener(options: WebListenerOptions): HttpListener {
-  const { authenticator, log, observe, pageFolder, connectionsMax } = options;
+  const { authenticator, log, observe, pageFolder, connectionsMax, embedOrigins = [] } = options;
   const app = createApp({
     log,
     observe,
@@ -73,6 +81,7 @@ export function createWebListener(options: WebListenerOptions): HttpListener {
         if (ctx.path !== SLACK_EVENTS_PATH) authenticator.admit(ctx); // a delivery has its signature, and comes by any name
         if (!authenticator.greet?.(ctx)) await next();
       },
+      serveEmbed(pageFolder, embedOrigins),
     ],
     otherwise: servePage(pageFolder),
   });

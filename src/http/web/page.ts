@@ -16,8 +16,8 @@ export interface PagePlace {
   readonly hidden?: RegExp;
 }
 
-/** The chat. The operators' page is in the same build, and is none of this listener's. */
-const CHAT: PagePlace = { at: '/', index: '/index.html', hidden: /^\/ops\// };
+/** The chat. The operators' page is in the same build, and is none of this listener's; the panel has paths of its own (embed.ts). */
+const CHAT: PagePlace = { at: '/', index: '/index.html', hidden: /^\/(ops|embed)\// };
 /** What Vite writes: a name with the hash of the content. */
 const HASHED = /^\/assets\/[^/]+-[A-Za-z0-9_-]{8,}\.[a-z0-9]+$/;
 

@@ -6,7 +6,7 @@ import type { SubmitReply } from '../../../actors/index.ts';
 import { readEntries } from '../../../db/web/read-entries.ts';
 import { readTurns } from '../../../db/web/read-turns.ts';
 import { LIMITS } from '../../contract/limits.ts';
-import { postQuestionRequestSchema, type QuestionResponse } from '../../contract/web.ts';
+import { type PageContext, postQuestionRequestSchema, type QuestionResponse } from '../../contract/web.ts';
 import { RuntimeFault } from '../../kernel/faults.ts';
 import type { ConversationId } from '../../kernel/ids.ts';
 import { codePoints, isBlank, wellFormed } from '../../kernel/text.ts';
@@ -23,19 +23,23 @@ export function postQuestion(deps: WebDeps): Route {
     async handle(ctx) {
       const member = await requireMember(ctx, deps.authenticator, deps.db);
       const request = parseInput(postQuestionRequestSchema, await readJsonBody(ctx, { maxBytes: LIMITS.webBodyMaxBytes }));
-      const page = request.page ? { url: wellFormed(request.page.url), title: wellFormed(request.page.title) } : null;
       const reply = await deps.runtime.submitQuestion({
         ...member,
         conversationId: (request.conversationId as ConversationId | undefined) ?? null,
         requestId: request.requestId,
         surface: 'app',
         text: questionText(request.text),
-        page,
+        page: request.page ? wellFormedPage(request.page) : null,
       });
       ctx.status = 202;
       ctx.body = await readQuestion(deps, accepted(reply, deps));
     },
   };
+}
+
+function wellFormedPage({ url, title, selection }: PageContext): PageContext {
+  const words = selection === undefined || isBlank(selection) ? {} : { selection: wellFormed(selection) };
+  return { url: wellFormed(url), title: wellFormed(title), ...words };
 }
 
 /** The text as it is stored. Throws TEXT_EMPTY or TEXT_TOO_LONG. */

@@ -1,6 +1,6 @@
 /** `POST …/mentor/threads` {requestId, parentEntryId}: begins a thread at a message; the same requestId gives the same thread again. */
 import { beginThread, type ThreadResult } from '../../../db/ledger/threads.ts';
-import { readThread } from '../../../db/web/read-conversations.ts';
+import { readOwnConversation } from '../../../db/web/read-conversations.ts';
 import { LIMITS } from '../../contract/limits.ts';
 import { type Conversation, postThreadRequestSchema } from '../../contract/web.ts';
 import { RuntimeFault } from '../../kernel/faults.ts';
@@ -22,7 +22,7 @@ export function postThread({ db, authenticator, stages }: WebDeps): Route {
         await readJsonBody(ctx, { maxBytes: LIMITS.webBodyMaxBytes }),
       );
       const begun = await beginThread(db, { ...member, requestId, parentEntryId: parentEntryId as EntryId });
-      const thread = await readThread(db, member, threadOf(begun));
+      const thread = await readOwnConversation(db, member, threadOf(begun));
       if (!thread) throw noConversation();
       ctx.status = 201;
       ctx.body = withStages(thread, stages) satisfies Conversation;

@@ -4,6 +4,7 @@
  * Own questions go out one after the other, so that the ledger gets them in the order in which they were asked (rule R3).
  */
 
+import type { PageContext } from '../../contract/web.ts';
 import { type Clock, pause } from '../../kernel/clock.ts';
 import { uuidv7 } from '../../kernel/ids.ts';
 import type { ApiFailure, ChatApi } from '../net/api.ts';
@@ -39,6 +40,9 @@ export interface ControllerPorts {
   words: { failure(failure: ApiFailure): string; leftBeforeSent: string };
 }
 
+/** What goes to the server of a question. */
+type Sent = Pick<OutgoingQuestion, 'requestId' | 'threadId' | 'text' | 'page'>;
+
 /** Entries of one older page: who scrolls up wants to read, not to wait. */
 const olderPageEntries = 100;
 
@@ -72,7 +76,7 @@ export class ChatController {
     const dispatch = (action: ChatAction) => this.#dispatch(action);
     const tell = (failure: ApiFailure | null) => this.notice.set(failure === null ? null : ports.words.failure(failure));
     this.wishes = new Wishes({ api, state: this.chat.get, dispatch, tell });
-    this.opener = new Opener({ api, chat: this.chat, dispatch, loadOlder: (id, limit) => this.loadOlder(id, limit) });
+    this.opener = new Opener({ api, chat: this.chat, dispatch });
     this.#stream = ports.openStream({
       onFrame: (frame) => this.#onFrame(frame),
       onStatus: (status) => this.connection.set({ ...this.connection.get(), status }),
@@ -92,19 +96,26 @@ export class ChatController {
     this.#stream.stop();
   }
 
+  /** The account may have the stream again: a stream that was refused is asked for once more. */
+  reconnect(): void {
+    this.#stream.requestSnapshot();
+  }
+
   /**
    * Sends a question. It shows at once; the promise settles when the server answered or did not.
    * @param threadId null: into the main conversation
+   * @param page what the person looks at beside the panel, when they send it along
    */
-  ask(text: string, threadId: string | null = null): Promise<void> {
+  ask(text: string, threadId: string | null = null, page: PageContext | null = null): Promise<void> {
     // The same words after a refusal keep their requestId: should the refused write have happened after all, it is not asked twice.
     const again = this.#returned?.text === text && this.#returned.threadId === threadId;
     const requestId = again && this.#returned !== null ? this.#returned.requestId : uuidv7();
     this.#returned = null;
     this.notice.set(null);
     const askedAt = new Date(this.#ports.clock.now()).toISOString();
-    this.#dispatch({ type: 'ask', question: { requestId, threadId, text, askedAt, phase: 'sending', reason: null } });
-    return this.#enqueue({ requestId, threadId, text });
+    const sent = { requestId, threadId, text, ...(page === null ? {} : { page }) };
+    this.#dispatch({ type: 'ask', question: { ...sent, askedAt, phase: 'sending', reason: null } });
+    return this.#enqueue(sent);
   }
 
   /** Sends an unsent question again under its own requestId. */
@@ -142,22 +153,24 @@ export class ChatController {
   /**
    * Everything up to this time was read: at once on this page, soon on every device. A marker that does not reach the server is back with
    * the next snapshot, and whoever looks moves it again.
+   * @param threadId null: in the main conversation
    */
-  async markRead(upTo: string): Promise<void> {
+  async markRead(upTo: string, threadId: string | null = null): Promise<void> {
     const { mainId, conversations } = this.chat.get();
-    const info = mainId === null ? undefined : conversations[mainId];
+    const info = conversations[threadId ?? mainId ?? ''];
     if (info === undefined || !isAfter(upTo, info.lastReadAt)) return;
     this.#dispatch({ type: 'read', conversationId: info.id, lastReadAt: upTo });
-    await this.#ports.api.read(upTo);
+    await this.#ports.api.read(info.id, upTo);
   }
 
   /** Loads the next older page of a conversation; of the main one by default. Nothing while one is being read. */
   async loadOlder(conversationId = this.chat.get().mainId, limit = olderPageEntries): Promise<void> {
     const { sync, ranges, generation } = this.chat.get();
     const range = conversationId === null ? undefined : ranges[conversationId];
-    if (conversationId === null || sync !== null || range === undefined || range.nextBefore === null || range.older === 'loading') return;
+    const before = range?.island === undefined ? range?.nextBefore : range.island.from;
+    if (conversationId === null || sync !== null || range?.older === 'loading' || typeof before !== 'number') return;
     this.#dispatch({ type: 'older-asked', conversationId });
-    const result = await this.#ports.api.entries(conversationId, { before: range.nextBefore, limit });
+    const result = await this.#ports.api.entries(conversationId, { before, limit });
     if (result.ok) this.#dispatch({ type: 'older-read', conversationId, generation, page: result.value });
     else this.#dispatch({ type: 'older-failed', conversationId, generation });
   }
@@ -201,7 +214,7 @@ export class ChatController {
     }
   }
 
-  #enqueue(question: Pick<OutgoingQuestion, 'requestId' | 'threadId' | 'text'>): Promise<void> {
+  #enqueue(question: Sent): Promise<void> {
     this.#sending = this.#sending.then(() => this.#send(question));
     return this.#sending;
   }
@@ -219,10 +232,14 @@ export class ChatController {
     });
   }
 
-  async #send({ requestId, threadId, text }: Pick<OutgoingQuestion, 'requestId' | 'threadId' | 'text'>): Promise<void> {
+  async #send({ requestId, threadId, text, page }: Sent): Promise<void> {
     await this.#ready();
     const conversationId = threadId ?? this.chat.get().mainId;
-    const result = await this.#ports.api.ask({ requestId, text, ...(conversationId === null ? {} : { conversationId }) });
+    const result = await this.#ports.api.ask({
+      ...{ requestId, text },
+      ...(conversationId === null ? {} : { conversationId }),
+      ...(page === undefined ? {} : { page }),
+    });
     if (result.ok) return this.#dispatch({ type: 'answered', requestId, ...result.value });
     this.#dispatch({ type: 'unsent', requestId, phase: this.#phaseOf(result.failure), reason: this.#ports.words.failure(result.failure) });
   }

@@ -4,12 +4,17 @@
  */
 import { z } from 'zod';
 import { idSchema } from '../../contract/common.ts';
-import { requestIdSchema } from '../../contract/web.ts';
+import { pageContextSchema, requestIdSchema } from '../../contract/web.ts';
 import type { KeyValueStorage } from '../settings.ts';
 import type { OutgoingQuestion } from '../store/state.ts';
 
 const savedSchema = z
-  .array(z.object({ requestId: requestIdSchema, threadId: idSchema.nullable().default(null), text: z.string(), askedAt: z.string() }))
+  .array(
+    z.object({
+      ...{ requestId: requestIdSchema, threadId: idSchema.nullable().default(null), text: z.string(), askedAt: z.string() },
+      page: pageContextSchema.optional(),
+    }),
+  )
   .max(50);
 
 /** Storage that is full, forbidden or damaged must not break the chat: then nothing is kept. */
@@ -26,7 +31,7 @@ export function saveOutbox(storage: KeyValueStorage, key: string, outbox: readon
 export function loadOutbox(storage: KeyValueStorage, key: string, reason: string): OutgoingQuestion[] {
   try {
     const saved = savedSchema.parse(JSON.parse(storage.getItem(key) ?? '[]'));
-    return saved.map((question) => ({ ...question, phase: 'unsent', reason }));
+    return saved.map(({ page, ...question }) => ({ ...question, ...(page === undefined ? {} : { page }), phase: 'unsent', reason }));
   } catch {
     return [];
   }

@@ -5,7 +5,7 @@
 import { LIMITS } from '../../contract/limits.ts';
 import type { Entry, EntryPage, Turn } from '../../contract/web.ts';
 import type { ChatApi } from '../net/api.ts';
-import type { ChatState } from '../store/state.ts';
+import type { ChatState, Island, RereadPage } from '../store/state.ts';
 
 /** Most pages that one re-read asks for. Who scrolled further back than that loads the rest by scrolling again. */
 const rereadPagesMax = 10;
@@ -15,6 +15,8 @@ export interface Reread {
   /** The cursor of the next older page; null: it is loaded to its beginning; undefined: nothing is loaded yet. */
   until: number | null | undefined;
   loadedEntries: number;
+  /** An older piece that is loaded, too. */
+  island: Pick<Island, 'from' | 'to'> | null;
 }
 
 /** Conversation id -> how far to read it. */
@@ -25,7 +27,8 @@ export function rereadPlan(state: ChatState): Map<string, Reread> {
   for (const { id, parentConversationId } of state.sync?.snapshot.conversations ?? []) {
     const range = state.ranges[id];
     if (range === undefined && parentConversationId !== null) continue;
-    plan.set(id, { until: range?.opening === undefined ? range?.nextBefore : undefined, loadedEntries: loaded.get(id) ?? 0 });
+    const until = range?.opening === undefined ? range?.nextBefore : undefined;
+    plan.set(id, { until, loadedEntries: loaded.get(id) ?? 0, island: range?.island ?? null });
   }
   return plan;
 }
@@ -36,12 +39,22 @@ function pageSize(loadedEntries: number): number {
   return Math.min(LIMITS.pageMaxEntries, loadedEntries + LIMITS.pageDefaultEntries);
 }
 
-/** One conversation from its newest entry back to `until`. `gone` when it does not exist any more, null when it cannot be read now. */
-async function reread(api: ChatApi, conversationId: string, { until, loadedEntries }: Reread): Promise<EntryPage | 'gone' | null> {
+interface Piece {
+  /** null: from the newest entry on. */
+  before: number | null;
+  until: number | null | undefined;
+  limit: number;
+}
+
+/** One piece of a conversation, from its newest entry back to `until`. `gone` when it does not exist any more, null when it cannot be read now. */
+async function rereadPiece(
+  api: ChatApi,
+  conversationId: string,
+  { before: start, until, limit }: Piece,
+): Promise<EntryPage | 'gone' | null> {
   const entries: Entry[] = [];
   const turns: Turn[] = [];
-  const limit = pageSize(loadedEntries);
-  let before: number | null = null;
+  let before = start;
   for (let pages = 0; pages < rereadPagesMax; pages++) {
     const result = await api.entries(conversationId, { before, limit });
     if (!result.ok) return result.failure.kind === 'problem' && result.failure.problem.status === 404 ? 'gone' : null;
@@ -57,9 +70,25 @@ async function reread(api: ChatApi, conversationId: string, { until, loadedEntri
   return { entries, turns, nextBefore: before };
 }
 
+/** All that is loaded of one conversation. */
+async function reread(api: ChatApi, conversationId: string, { until, loadedEntries, island }: Reread): Promise<RereadPage | 'gone' | null> {
+  const limit = pageSize(loadedEntries);
+  const newest = await rereadPiece(api, conversationId, { before: null, until, limit });
+  if (newest === null || newest === 'gone' || island === null) return newest;
+  const older = await rereadPiece(api, conversationId, { before: island.to + 1, until: island.from, limit });
+  if (older === null || older === 'gone') return older;
+  const { entries, turns, nextBefore } = newest;
+  return {
+    entries: [...older.entries, ...entries],
+    turns: [...older.turns, ...turns],
+    nextBefore,
+    island: { from: older.nextBefore, to: island.to },
+  };
+}
+
 /** Every page of the plan, or null when one of them cannot be read now. */
-export async function rereadPages(api: ChatApi, plan: ReadonlyMap<string, Reread>): Promise<Record<string, EntryPage> | null> {
-  const pages: Record<string, EntryPage> = {};
+export async function rereadPages(api: ChatApi, plan: ReadonlyMap<string, Reread>): Promise<Record<string, RereadPage> | null> {
+  const pages: Record<string, RereadPage> = {};
   for (const [conversationId, how] of plan) {
     const page = await reread(api, conversationId, how);
     if (page === null) return null;

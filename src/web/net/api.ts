@@ -34,14 +34,21 @@ export type ApiResult<T> = { ok: true; value: T } | { ok: false; failure: ApiFai
 /** After this time without an answer a request counts as lost. Longer than the server's own bounds. */
 const requestTimeoutMs = 30_000;
 
+/** The newest page (`before` null), the page above `before`, or the page behind `after`. */
+export type PageQuery = { readonly limit: number } & ({ readonly before: number | null } | { readonly after: number });
+
 /** What the chat needs of the server. */
 export interface ChatApi {
-  entries(conversationId: string, query: { before: number | null; limit: number }): Promise<ApiResult<EntryPage>>;
+  entries(conversationId: string, query: PageQuery): Promise<ApiResult<EntryPage>>;
+  /** One message, whether or not it is loaded. */
+  entry(entryId: string): Promise<ApiResult<Entry>>;
+  /** One conversation, however many threads there are. */
+  conversation(conversationId: string): Promise<ApiResult<Conversation>>;
   turn(turnId: string): Promise<ApiResult<Turn>>;
   ask(request: PostQuestionRequest): Promise<ApiResult<QuestionResponse>>;
   stop(turnId: string): Promise<ApiResult<Turn>>;
-  /** Moves the read marker of the main conversation forward to this time. */
-  read(lastReadAt: string): Promise<ApiResult<Conversation>>;
+  /** Moves the read marker of a conversation forward to this time. */
+  read(conversationId: string, lastReadAt: string): Promise<ApiResult<Conversation>>;
   threads(): Promise<ApiResult<ThreadList>>;
   beginThread(request: { requestId: string; parentEntryId: string }): Promise<ApiResult<Conversation>>;
   vote(entryId: string, vote: Entry['vote']): Promise<ApiResult<Entry>>;
@@ -124,14 +131,18 @@ export function signOut(url: string): Promise<ApiResult<SignOut>> {
 export function createApi(slug: string): PageApi {
   const mentor = `/workspaces/${encodeURIComponent(slug)}/mentor`;
   return {
-    entries(conversationId, { before, limit }) {
-      const query = new URLSearchParams({ limit: String(limit), ...(before === null ? {} : { before: String(before) }) });
+    entries(conversationId, { limit, ...place }) {
+      const from = Object.entries(place).flatMap(([name, seq]) => (seq === null ? [] : [[name, String(seq)]]));
+      const query = new URLSearchParams({ limit: String(limit), ...Object.fromEntries(from) });
       return call({ method: 'GET', path: `${mentor}/conversations/${conversationId}/entries?${query}`, schema: entryPageSchema });
     },
+    entry: (entryId) => call({ method: 'GET', path: `${mentor}/entries/${entryId}`, schema: entrySchema }),
+    conversation: (id) => call({ method: 'GET', path: `${mentor}/conversations/${id}`, schema: conversationSchema }),
     turn: (turnId) => call({ method: 'GET', path: `${mentor}/turns/${turnId}`, schema: turnSchema }),
     ask: (body) => call({ method: 'POST', path: `${mentor}/questions`, schema: questionResponseSchema, body }),
     stop: (turnId) => call({ method: 'PATCH', path: `${mentor}/turns/${turnId}/status`, schema: turnSchema, body: { status: 'STOPPED' } }),
-    read: (lastReadAt) => call({ method: 'PUT', path: `${mentor}/conversation/read`, schema: conversationSchema, body: { lastReadAt } }),
+    read: (id, lastReadAt) =>
+      call({ method: 'PUT', path: `${mentor}/conversations/${id}/read`, schema: conversationSchema, body: { lastReadAt } }),
     threads: () => call({ method: 'GET', path: `${mentor}/threads`, schema: threadListSchema }),
     beginThread: (body) => call({ method: 'POST', path: `${mentor}/threads`, schema: conversationSchema, body }),
     vote: (entryId, vote) => call({ method: 'PUT', path: `${mentor}/entries/${entryId}/vote`, schema: entrySchema, body: { vote } }),

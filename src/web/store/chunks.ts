@@ -23,8 +23,12 @@ function startsOf<T extends Identified>(items: readonly T[], previous: readonly 
   const first = starts[0] ?? items.length;
   // From the first known piece upwards, so that a page of older messages never touches it.
   for (let start = first; start > 0; start -= chunkSize) starts.unshift(Math.max(0, start - chunkSize));
-  for (let last = starts.at(-1) ?? 0; items.length - last >= 2 * chunkSize; last += chunkSize) starts.push(last + chunkSize);
-  return starts;
+  // Below the last piece, and where messages came between two of them.
+  return starts.flatMap((start, index) => {
+    const pieces = [start];
+    for (let last = start; (starts[index + 1] ?? items.length) - last >= 2 * chunkSize; last += chunkSize) pieces.push(last + chunkSize);
+    return pieces;
+  });
 }
 
 /** The items in pieces. A piece whose items did not change is the object that it was. */

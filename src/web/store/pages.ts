@@ -6,7 +6,7 @@
  * - An erased entry never comes back. An erased question takes what is being written about it along.
  */
 import type { Entry, EntryPage } from '../../contract/web.ts';
-import { type ChatAction, type ChatState, type LoadedRange, without } from './state.ts';
+import { type ChatAction, type ChatState, type LoadedRange, without, withRange } from './state.ts';
 import { noteInThreads } from './threads.ts';
 import { applyTurn, isOver } from './turns.ts';
 
@@ -14,7 +14,8 @@ import { applyTurn, isOver } from './turns.ts';
 function inRange(state: ChatState, entry: Entry): boolean {
   const range = state.ranges[entry.conversationId];
   if (range === undefined) return false;
-  if (range.nextBefore === null || range.older === 'loading' || entry.seq >= range.nextBefore) return true;
+  const loading = range.older === 'loading' || range.island?.newer === 'loading';
+  if (range.nextBefore === null || loading || entry.seq >= range.nextBefore) return true;
   if (entry.id in state.entries) return true;
   return entry.turnId !== null && Object.values(state.entries).some((known) => known.turnId === entry.turnId);
 }
@@ -39,12 +40,25 @@ function openFirstConversation(state: ChatState, entry: Entry): ChatState {
   };
 }
 
+/** What a thread quotes follows its message, also where that is not loaded. */
+function requote(state: ChatState, entry: Entry): ChatState {
+  const known = state.quotes[entry.id];
+  const stale = known === undefined || (known !== null && known.erasedAt !== null);
+  return stale ? state : { ...state, quotes: { ...state.quotes, [entry.id]: entry } };
+}
+
+export function applyQuote(state: ChatState, { entryId, generation, entry }: Extract<ChatAction, { type: 'quote-read' }>): ChatState {
+  // What an event said since is newer.
+  if (generation !== state.generation || (state.quotes[entryId] ?? null) !== null) return state;
+  return { ...state, quotes: { ...state.quotes, [entryId]: entry } };
+}
+
 /**
  * The state with an entry as the ledger has it now.
  * @param only `new`: an entry that is known already is newer than this account of it (the answer to an own write).
  */
 export function applyEntry(state: ChatState, entry: Entry, only: 'new' | 'any' = 'any'): ChatState {
-  const opened = noteInThreads(state.ready && state.mainId === null ? openFirstConversation(state, entry) : state, entry);
+  const opened = requote(noteInThreads(state.ready && state.mainId === null ? openFirstConversation(state, entry) : state, entry), entry);
   const known = opened.entries[entry.id];
   const stale = known !== undefined && (only === 'new' || (known.erasedAt !== null && entry.erasedAt === null));
   if (stale || !inRange(opened, entry)) return opened;
@@ -68,12 +82,11 @@ export function applyPageTurns(state: ChatState, page: EntryPage): ChatState {
 export function mergeOlder(state: ChatState, conversationId: string, page: EntryPage): ChatState {
   const entries: Record<string, Entry> = {};
   for (const entry of page.entries) entries[entry.id] = entry;
-  const merged = {
-    ...state,
-    entries: { ...entries, ...state.entries },
-    ranges: { ...state.ranges, [conversationId]: { nextBefore: page.nextBefore, older: 'idle' as const } },
-  };
-  return applyPageTurns(merged, page);
+  const island = state.ranges[conversationId]?.island;
+  const range: LoadedRange = { nextBefore: page.nextBefore, older: 'idle' };
+  const above = { nextBefore: state.ranges[conversationId]?.nextBefore ?? null, older: 'idle' as const };
+  const grown = island === undefined ? range : { ...above, island: { ...island, from: page.nextBefore } };
+  return applyPageTurns(withRange({ ...state, entries: { ...entries, ...state.entries } }, conversationId, grown), page);
 }
 
 export function applyOpening(state: ChatState, conversationId: string): ChatState {

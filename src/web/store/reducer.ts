@@ -2,8 +2,9 @@
  * Owns: state x action -> state, the only way in which the chat's state changes.
  * Does not own: I/O and time (chat/), drawing (ui/). The rules sit in the neighbouring files; this one is the table of contents.
  */
+import { applyAround, applyIslandLeft, applyNewerAsked, applyNewerRead } from './islands.ts';
 import { applyAnswered, applyAsk, applyDiscard, applyResend, applyUnsent, settleOutbox } from './outbox.ts';
-import { applyClosed, applyEntry, applyOpened, applyOpening, mergeOlder } from './pages.ts';
+import { applyClosed, applyEntry, applyOpened, applyOpening, applyQuote, mergeOlder } from './pages.ts';
 import { foldPartial } from './partials.ts';
 import { applySnapshot, commitSnapshot, hold, isHeldWhileSyncing } from './snapshot.ts';
 import { type ChatAction, type ChatState, excluding, including, type LoadedRange, without } from './state.ts';
@@ -13,9 +14,8 @@ import { isAfter } from './unread.ts';
 import { applyEraseAnswered, applyVoteAnswered } from './wishes.ts';
 
 type Of<T extends ChatAction['type']> = Extract<ChatAction, { type: T }>;
-type More = Of<
-  'opening' | 'opened' | 'closed' | 'threads-read' | 'thread-begun' | 'vote-asked' | 'vote-answered' | 'erase-asked' | 'erase-answered'
->;
+type View = Of<'opening' | 'opened' | 'closed' | 'around-read' | 'newer-asked' | 'newer-read' | 'island-left' | 'quote-read'>;
+type More = View | Of<'threads-read' | 'thread-begun' | 'vote-asked' | 'vote-answered' | 'erase-asked' | 'erase-answered'>;
 
 function applyPartial(state: ChatState, { partial }: Of<'partial'>): ChatState {
   const turn = state.turns[partial.turnId];
@@ -108,12 +108,6 @@ function apply(state: ChatState, action: ChatAction): ChatState {
 /** Threads, and wishes about one message. */
 function applyMore(state: ChatState, action: More): ChatState {
   switch (action.type) {
-    case 'opening':
-      return applyOpening(state, action.conversationId);
-    case 'opened':
-      return applyOpened(state, action);
-    case 'closed':
-      return applyClosed(state, action.conversationId);
     case 'threads-read':
       return applyThreads(state, action.threads, action.generation);
     case 'thread-begun':
@@ -126,6 +120,30 @@ function applyMore(state: ChatState, action: More): ChatState {
       return { ...state, erasing: including(state.erasing, action.entryId) };
     case 'erase-answered':
       return applyEraseAnswered(state, action);
+    default:
+      return applyView(state, action);
+  }
+}
+
+/** What comes into view and leaves it. */
+function applyView(state: ChatState, action: View): ChatState {
+  switch (action.type) {
+    case 'opening':
+      return applyOpening(state, action.conversationId);
+    case 'opened':
+      return applyOpened(state, action);
+    case 'closed':
+      return applyClosed(state, action.conversationId);
+    case 'around-read':
+      return applyAround(state, action);
+    case 'newer-asked':
+      return applyNewerAsked(state, action);
+    case 'newer-read':
+      return applyNewerRead(state, action);
+    case 'island-left':
+      return applyIslandLeft(state, action);
+    case 'quote-read':
+      return applyQuote(state, action);
   }
 }
 

@@ -4,7 +4,7 @@
  * Does not own: the reading itself (chat/sync.ts).
  */
 import type { Partial, Snapshot } from '../../contract/events.ts';
-import type { Entry, EntryPage, Turn } from '../../contract/web.ts';
+import type { Entry, Turn } from '../../contract/web.ts';
 import { applyPageTurns } from './pages.ts';
 import { foldPartial, type LiveText } from './partials.ts';
 import {
@@ -15,6 +15,7 @@ import {
   type HeldAction,
   type LoadedRange,
   OWN_ANSWERS,
+  type RereadPage,
 } from './state.ts';
 import { isOver } from './turns.ts';
 
@@ -62,11 +63,12 @@ function turnsOf(state: ChatState, snapshot: Snapshot): { turns: Record<string, 
   return { turns, lost };
 }
 
-function rowsOf(pages: Readonly<Record<string, EntryPage>>): Pick<ChatState, 'entries' | 'ranges'> {
+function rowsOf(pages: Readonly<Record<string, RereadPage>>): Pick<ChatState, 'entries' | 'ranges'> {
   const entries: Record<string, Entry> = {};
   const ranges: Record<string, LoadedRange> = {};
   for (const [conversationId, page] of Object.entries(pages)) {
-    ranges[conversationId] = { nextBefore: page.nextBefore, older: 'idle' };
+    const { nextBefore, island } = page;
+    ranges[conversationId] = { nextBefore, older: 'idle', ...(island === undefined ? {} : { island: { ...island, newer: 'idle' } }) };
     for (const entry of page.entries) entries[entry.id] = entry;
   }
   return { entries, ranges };
@@ -86,7 +88,7 @@ function conversationsOf(state: ChatState, snapshot: Snapshot, mainId: string | 
  * The state as the ledger had it, before the held actions are applied on top.
  * @param pages every loaded page of each loaded conversation, read after the snapshot
  */
-export function commitSnapshot(state: ChatState, pages: Readonly<Record<string, EntryPage>>): ChatState {
+export function commitSnapshot(state: ChatState, pages: Readonly<Record<string, RereadPage>>): ChatState {
   if (state.sync === null) return state;
   const { snapshot } = state.sync;
   const mainId = snapshot.conversations.find((conversation) => conversation.parentConversationId === null)?.id ?? null;
@@ -101,6 +103,7 @@ export function commitSnapshot(state: ChatState, pages: Readonly<Record<string, 
     turns,
     live: liveOf(state, snapshot.partials),
     doubts: [],
+    quotes: {},
     strangers: [],
   };
   for (const page of Object.values(pages)) next = applyPageTurns(next, page);

@@ -4,7 +4,7 @@
  * The state is plain data: no DOM, no time, no I/O, so that Node specs can run every interleaving.
  */
 import type { Partial, Snapshot } from '../../contract/events.ts';
-import type { Conversation, Entry, EntryPage, Turn } from '../../contract/web.ts';
+import type { Conversation, Entry, EntryPage, PageContext, Turn } from '../../contract/web.ts';
 import type { LiveText } from './partials.ts';
 
 /** Own question that is not yet an entry. `requestId` never changes, so that a resend cannot ask twice (rule R2). */
@@ -20,15 +20,28 @@ export interface OutgoingQuestion {
    * `refused`: the server said no and why; the words go back to the composer, or stay here when a newer draft is there.
    */
   phase: 'sending' | 'unsent' | 'refused';
+  /** The page beside the panel; sent along. */
+  page?: PageContext;
   /** For a person: why it was not sent. null while sending. */
   reason: string | null;
 }
 
-/** How much of a conversation is loaded. */
-export interface LoadedRange {
+/** An older piece that is loaded around one message. Between it and the newest piece there are messages that are not. */
+export interface Island {
   /** `before` of the next older page; null at the beginning of the conversation. */
+  from: number | null;
+  /** `after` of the next newer page. */
+  to: number;
+  newer: 'idle' | 'loading' | 'failed';
+}
+
+/** How much of a conversation is loaded: everything from `nextBefore` to its end, and an island. */
+export interface LoadedRange {
+  /** `before` of the page above the newest piece; null at the beginning of the conversation. */
   nextBefore: number | null;
+  /** The page above all that is loaded. */
   older: 'idle' | 'loading' | 'failed';
+  island?: Island;
   /** Only while the newest page is not here: it was asked for, could not be read, or there is no such conversation. */
   opening?: 'asked' | 'failed' | 'gone';
 }
@@ -75,13 +88,18 @@ export interface ChatState {
   votes: Readonly<Record<string, Vote>>;
   /** Entries whose deletion is asked for and not answered yet. */
   erasing: readonly string[];
+  /** Messages that threads are about and that are not loaded, as they were read last; null: there is none. For as long as a snapshot lasts. */
+  quotes: Readonly<Record<string, Entry | null>>;
   /** Conversations that the stream spoke of and nobody has described yet: the list of threads is asked. */
   strangers: readonly string[];
 }
 
+/** All that is loaded of a conversation, read again. */
+export type RereadPage = EntryPage & { readonly island?: Pick<Island, 'from' | 'to'> };
+
 export type ChatAction =
   | { type: 'snapshot'; snapshot: Snapshot }
-  | { type: 'synced'; generation: number; pages: Readonly<Record<string, EntryPage>> }
+  | { type: 'synced'; generation: number; pages: Readonly<Record<string, RereadPage>> }
   | { type: 'turn'; turn: Turn }
   | { type: 'entry'; entry: Entry }
   | { type: 'partial'; partial: Partial }
@@ -98,6 +116,13 @@ export type ChatAction =
   | { type: 'older-asked'; conversationId: string }
   | { type: 'older-read'; conversationId: string; generation: number; page: EntryPage }
   | { type: 'older-failed'; conversationId: string; generation: number }
+  /** What stands around one message that was not loaded. */
+  | { type: 'around-read'; conversationId: string; generation: number; older: EntryPage; newer: EntryPage }
+  | { type: 'newer-asked'; conversationId: string }
+  | { type: 'newer-read'; conversationId: string; generation: number; page: EntryPage | null }
+  /** The person is back at the end: the island is let go of. */
+  | { type: 'island-left'; conversationId: string }
+  | { type: 'quote-read'; entryId: string; generation: number; entry: Entry | null }
   /** A conversation comes into view: its newest page is asked for. */
   | { type: 'opening'; conversationId: string }
   | { type: 'opened'; conversationId: string; generation: number; page: EntryPage | 'failed' | 'gone' }
@@ -127,6 +152,7 @@ export const EMPTY_STATE: ChatState = {
   outbox: [],
   votes: {},
   erasing: [],
+  quotes: {},
   strangers: [],
 };
 
@@ -135,6 +161,10 @@ export function without<T>(record: Readonly<Record<string, T>>, key: string): Re
   if (!(key in record)) return record;
   const { [key]: _gone, ...rest } = record;
   return rest;
+}
+
+export function withRange(state: ChatState, conversationId: string, range: LoadedRange): ChatState {
+  return { ...state, ranges: { ...state.ranges, [conversationId]: range } };
 }
 
 /** `list` with `value` once; the same list when it is there already. */

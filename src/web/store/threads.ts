@@ -7,9 +7,6 @@ import { type ChatState, type ConversationInfo, including } from './state.ts';
 import { applyTurn, isOver } from './turns.ts';
 import { isAfter } from './unread.ts';
 
-/** Thread id -> up to when it was read in this browser. The ledger keeps a marker for the main conversation only. */
-export type ThreadReads = Readonly<Record<string, string>>;
-
 export interface ThreadSummary {
   id: string;
   /** First words of its parent; empty when they were erased. */
@@ -20,7 +17,7 @@ export interface ThreadSummary {
   answering: boolean;
   /** Something that the person said there did not reach the server. */
   unsent: boolean;
-  /** Its newest answer came after somebody looked last. */
+  /** Its newest answer came after the person looked last, on any device. */
   unread: boolean;
 }
 
@@ -59,14 +56,14 @@ export function applyThreads(state: ChatState, threads: readonly Conversation[],
   return { ...threads.reduce(applyThread, state), strangers: [] };
 }
 
-export function threadReadAt(state: ChatState, reads: ThreadReads, threadId: string): string | null {
+export function threadReadAt(state: ChatState, threadId: string): string | null {
   const main = state.mainId === null ? undefined : state.conversations[state.mainId];
-  // Who never opened it here has read what there was when they looked at the main conversation last.
-  return reads[threadId] ?? main?.lastReadAt ?? null;
+  // Who never opened it has read what there was when they looked at the main conversation last.
+  return state.conversations[threadId]?.lastReadAt ?? main?.lastReadAt ?? null;
 }
 
 /** All threads that are known, the newest first. */
-export function threadsOf(state: ChatState, reads: ThreadReads): readonly ThreadSummary[] {
+export function threadsOf(state: ChatState): readonly ThreadSummary[] {
   const running = new Set(Object.values(state.turns).flatMap((turn) => (turn.status === 'RUNNING' ? [turn.conversationId] : [])));
   const threads = Object.values(state.conversations).filter((info) => info.parentConversationId !== null);
   threads.sort((a, b) => (a.createdAt === b.createdAt ? (a.id < b.id ? 1 : -1) : isAfter(a.createdAt, b.createdAt) ? -1 : 1));
@@ -77,6 +74,6 @@ export function threadsOf(state: ChatState, reads: ThreadReads): readonly Thread
     at: lastAnswerAt ?? createdAt,
     answering: running.has(id),
     unsent: state.outbox.some((question) => question.threadId === id && question.phase !== 'sending'),
-    unread: lastAnswerAt !== null && isAfter(lastAnswerAt, threadReadAt(state, reads, id)),
+    unread: lastAnswerAt !== null && isAfter(lastAnswerAt, threadReadAt(state, id)),
   }));
 }

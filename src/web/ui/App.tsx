@@ -1,10 +1,11 @@
 /**
  * Owns: the way from an empty page to a chat: reads the session, tries again while the server does not answer.
  */
-import { useEffect, useState } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import type { Problem } from '../../contract/common.ts';
 import type { Session } from '../../contract/web.ts';
 import { pause } from '../../kernel/clock.ts';
+import type { HostLink } from '../embed/host-link.ts';
 import { readMe, readSession } from '../net/api.ts';
 import { browserClock } from '../net/browser-clock.ts';
 import { backoffMs } from '../net/event-stream.ts';
@@ -13,6 +14,8 @@ import { t } from '../strings.ts';
 import { ChatPage } from './ChatPage.tsx';
 import { Navigation } from './navigation.ts';
 import { PageMessage } from './PageMessage.tsx';
+import { PanelRefused } from './Panel.tsx';
+import { onReturn, signInHref } from './sign-in.ts';
 
 interface Link {
   href: string;
@@ -30,8 +33,7 @@ const noAccessPath = '/auth/no-access';
 /** Where a refused person can go from here. */
 async function wayOut({ code, signInUrl }: Problem, slug: string | null): Promise<Link | null> {
   if (signInUrl !== undefined) {
-    const back = new URLSearchParams({ return: location.pathname + location.search });
-    return { href: `${signInUrl}?${back}`, text: t.start.signIn };
+    return { href: signInHref(signInUrl), text: t.start.signIn };
   }
   if (slug !== null && code === 'WORKSPACE_NOT_FOUND') return { href: hrefOf({ workspace: null, threadId: null }), text: t.start.home };
   if (code !== 'FORBIDDEN') return null;
@@ -57,22 +59,35 @@ async function open(slug: string | null, show: (start: Start) => void, signal: A
   }
 }
 
-export function App() {
-  const [navigation] = useState(() => new Navigation());
+/** In a panel a person signs in in another tab: when they are back, it is tried again. */
+function useReturn(waits: boolean, again: () => void): void {
+  const latest = useRef(again);
+  latest.current = again;
+  useEffect(() => (waits ? onReturn(() => latest.current()) : undefined), [waits]);
+}
+
+/** `host`: the page of another site that shows this one as its panel; null: this is a page of its own. */
+export function App({ host }: { host: HostLink | null }) {
+  const [navigation] = useState(() => new Navigation(host === null ? 'page' : 'panel'));
   const [start, setStart] = useState<Start>({ kind: 'connecting' });
+  const [attempt, setAttempt] = useState(0);
+  // Each attempt opens anew.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: see above.
   useEffect(() => {
     const leaving = new AbortController();
     void open(navigation.route.get().workspace, setStart, leaving.signal);
     return () => leaving.abort();
-  }, [navigation]);
+  }, [navigation, attempt]);
+  useReturn(host !== null && start.kind === 'refused', () => setAttempt((n) => n + 1));
   switch (start.kind) {
     case 'connecting':
       return <PageMessage text={t.start.connecting} busy />;
     case 'unreachable':
       return <PageMessage text={t.start.unreachable} busy />;
     case 'refused':
+      if (host !== null) return <PanelRefused text={start.text} link={start.link} onClose={host.close} />;
       return <PageMessage text={start.text} link={start.link} reload={start.link === null} />;
     case 'ready':
-      return <ChatPage session={start.session} navigation={navigation} />;
+      return <ChatPage session={start.session} navigation={navigation} host={host} />;
   }
 }

@@ -6,6 +6,7 @@ import { useState } from 'react';
 import { t } from '../strings.ts';
 import { usePage } from './context.ts';
 import { AlertIcon, CloseIcon } from './icons.tsx';
+import { SignInAgain } from './SignInAgain.tsx';
 import { type ConnectionNews, useConnection } from './use-connection.ts';
 
 const texts: Record<Exclude<ConnectionNews, 'fine'>, string> = {
@@ -26,7 +27,8 @@ function ConnectionBanner() {
         <div className={`banner ${final ? 'danger' : 'info'}`}>
           {!final && news !== 'offline' ? <span className="spinner" aria-hidden="true" /> : <AlertIcon />}
           <p>{texts[news]}</p>
-          {final && news !== 'no-access' && (
+          {news === 'signed-out' && <SignInAgain />}
+          {news === 'outdated' && (
             <button type="button" className="button small" onClick={() => location.reload()}>
               {t.reload}
             </button>

@@ -3,31 +3,32 @@
  */
 import { AssistantRuntimeProvider, ThreadPrimitive } from '@assistant-ui/react';
 import { useContext, useEffect, useState, useSyncExternalStore } from 'react';
-import type { Session } from '../../contract/web.ts';
 import { t } from '../strings.ts';
 import { Banners } from './Banners.tsx';
 import { Composer } from './Composer.tsx';
-import { PageContext, usePage } from './context.ts';
+import { type Page, PageContext, usePage } from './context.ts';
 import { ThreadContext, ThreadsContext, useConversationState, useKnownThreads, useMainNews, useThreadId } from './conversation.ts';
 import { createPage } from './create-page.ts';
 import { Header } from './Header.tsx';
 import { LiveRegion } from './LiveRegion.tsx';
-import type { Navigation } from './navigation.ts';
 import { Palette } from './Palette.tsx';
+import { PanelHeader } from './Panel.tsx';
 import { ShortcutsHelp } from './ShortcutsHelp.tsx';
 import { Thread } from './Thread.tsx';
 import { ThreadHead } from './ThreadHead.tsx';
+import { useAsk } from './use-ask.ts';
 import { useCommands, useShortcuts } from './use-commands.ts';
 import { useFinishNotice } from './use-finish-notice.ts';
 import { useFollow } from './use-follow.ts';
+import { useGap } from './use-gap.ts';
 import { useGoal } from './use-goal.ts';
 import { usePageTitle } from './use-page-title.ts';
 import { useReading } from './use-reading.ts';
 import { useHephRuntime } from './use-runtime.ts';
 import { useTimeline } from './use-timeline.ts';
 
-export function ChatPage({ session, navigation }: { session: Session; navigation: Navigation }) {
-  const [page] = useState(() => createPage(session, navigation));
+export function ChatPage({ session, navigation, host }: Pick<Page, 'session' | 'navigation' | 'host'>) {
+  const [page] = useState(() => createPage(session, { navigation, host }));
   useEffect(() => page.run(), [page]);
   return (
     <PageContext.Provider value={page}>
@@ -52,14 +53,15 @@ function Conversations() {
 
 /** One conversation: the runtime and its composer belong to it, so another conversation mounts anew (its `key`). */
 function Conversation() {
-  const { controller } = usePage();
+  const page = usePage();
   const items = useTimeline();
   const threadId = useThreadId();
   const state = useConversationState();
-  const runtime = useHephRuntime(controller, threadId);
+  const runtime = useHephRuntime(useAsk());
   const follow = useFollow();
   const reading = useReading(items, follow);
   const { foundId, news } = useGoal(items, follow);
+  const gapId = useGap(items, follow);
   const newElsewhere = useContext(ThreadsContext).list.filter(({ id, unread }) => unread && id !== threadId).length;
   const unread = reading.unread + newElsewhere + (useMainNews() ? 1 : 0);
   usePageTitle(unread);
@@ -78,13 +80,17 @@ function Conversation() {
         <a className="skip-link" href="#composer-input">
           {t.skipToComposer}
         </a>
-        <Header openPalette={openPalette} openSearch={openSearch} openShortcuts={openShortcuts} />
+        {page.host === null ? (
+          <Header openPalette={openPalette} openSearch={openSearch} openShortcuts={openShortcuts} />
+        ) : (
+          <PanelHeader host={page.host} openSearch={openSearch} />
+        )}
         <Banners />
         <ThreadHead />
         <p className={news === null ? 'visually-hidden' : 'goal-news'} role="status">
           {news !== null && t.search[news]}
         </p>
-        <Thread items={items} follow={follow} reading={reading} foundId={foundId} />
+        <Thread items={items} follow={follow} reading={reading} foundId={foundId} gapId={gapId} />
         {state !== 'gone' && <Composer />}
         <LiveRegion />
         {over === 'palette' && <Palette commands={commands.filter(({ id }) => id !== 'palette')} onClose={() => closed('palette')} />}

@@ -22,6 +22,8 @@ interface ChunkProps {
   markId: string | null;
   /** The message of this piece to which the person went. */
   foundId: string | null;
+  /** The message of this piece above which messages are missing. */
+  gapId: string | null;
   /** It is at the end of the conversation, where a page opens. */
   atEnd: boolean;
 }
@@ -49,7 +51,7 @@ function useNearness(atEnd: boolean, messages: number) {
   return { box, near, heightPx };
 }
 
-export const Chunk = memo(function Chunk({ chunk, above, days, markId, foundId, atEnd }: ChunkProps) {
+export const Chunk = memo(function Chunk({ chunk, above, days, markId, foundId, gapId, atEnd }: ChunkProps) {
   const { box, near, heightPx } = useNearness(atEnd, chunk.items.length);
   const drawn = near || markId !== null || foundId !== null;
   return (
@@ -62,6 +64,7 @@ export const Chunk = memo(function Chunk({ chunk, above, days, markId, foundId, 
             day={dayOf(days, index === 0 ? above : chunk.items[index - 1], item)}
             marked={item.id === markId}
             found={item.id === foundId}
+            afterGap={item.id === gapId}
           />
         ))}
     </div>

@@ -10,6 +10,7 @@ import { t } from '../strings.ts';
 import { useChat, usePage } from './context.ts';
 import { useConversationId, useThreadId } from './conversation.ts';
 import { LockIcon, SendIcon, StopIcon } from './icons.tsx';
+import { PagePart } from './Panel.tsx';
 import { useReadOnly } from './use-connection.ts';
 import { useDraft } from './use-draft.ts';
 
@@ -72,7 +73,7 @@ export function Composer() {
 }
 
 function Writing() {
-  const { session, controller } = usePage();
+  const { session, controller, host } = usePage();
   const threadId = useThreadId();
   const text = useAuiState((state) => state.composer.text);
   const { running, stopping, stop } = useStop();
@@ -99,6 +100,7 @@ function Writing() {
           {problem}
         </p>
       )}
+      {host !== null && <PagePart host={host} />}
       <div className="composer-box">
         <ComposerPrimitive.Input
           id="composer-input"
@@ -132,7 +134,7 @@ function Writing() {
       </div>
       {left < limit * (1 - counterFrom) && <Counter left={left} />}
       <p id="composer-hint" className="composer-hint">
-        {t.composer.hint}
+        {host === null ? t.composer.hint : t.panel.hint}
       </p>
     </ComposerPrimitive.Root>
   );

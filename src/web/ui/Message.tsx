@@ -7,6 +7,7 @@ import { t } from '../strings.ts';
 import { Answer } from './Answer.tsx';
 import { usePage } from './context.ts';
 import { Failure } from './Failure.tsx';
+import { Gap } from './Gap.tsx';
 import { Question } from './Question.tsx';
 import { MARK_CLASS } from './use-reading.ts';
 
@@ -23,12 +24,15 @@ interface MessageProps {
   marked: boolean;
   /** The person went to this message. */
   found: boolean;
+  /** Messages above it are missing. */
+  afterGap: boolean;
 }
 
-export const Message = memo(function Message({ item, day, marked, found }: MessageProps) {
+export const Message = memo(function Message({ item, day, marked, found, afterGap }: MessageProps) {
   const { dates, session, navigation } = usePage();
   return (
     <>
+      {afterGap && <Gap />}
       {day !== null && <h2 className="day">{day}</h2>}
       {marked && <p className={MARK_CLASS}>{t.unread.marker}</p>}
       <article
@@ -36,6 +40,7 @@ export const Message = memo(function Message({ item, day, marked, found }: Messa
         tabIndex={-1}
         onBlur={(event) => found && event.relatedTarget !== null && navigation.goal.set(null)}
         data-message-id={item.id}
+        data-entry-id={item.entryId ?? undefined}
         aria-label={labelOf(item, session.assistantName, dates.time(item.at))}
       >
         {item.kind === 'question' && <Question item={item} />}

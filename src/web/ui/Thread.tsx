@@ -23,7 +23,7 @@ function OlderMessages() {
   const load = () => void controller.loadOlder(conversationId);
   const button = useRef<HTMLButtonElement>(null);
   const older = range?.older;
-  const nextBefore = range?.nextBefore;
+  const nextBefore = range?.island === undefined ? range?.nextBefore : range.island.from;
   // A page that comes at once leaves `older` as it was, and the button in sight: each page needs an observer of its own.
   // biome-ignore lint/correctness/useExhaustiveDependencies: see above.
   useEffect(() => {
@@ -37,7 +37,7 @@ function OlderMessages() {
     observer.observe(element);
     return () => observer.disconnect();
   }, [controller, conversationId, older, nextBefore]);
-  if (range === undefined || range.nextBefore === null) return null;
+  if (range === undefined || nextBefore === null) return null;
   const text = { idle: t.actions.loadOlder, loading: t.actions.loadingOlder, failed: t.actions.olderFailed }[range.older];
   return (
     <div className="older">
@@ -76,9 +76,11 @@ interface ThreadProps {
   reading: Reading;
   /** The item to which the person went. */
   foundId: string | null;
+  /** The item above which messages are missing. */
+  gapId: string | null;
 }
 
-export function Thread({ items, follow, reading, foundId }: ThreadProps) {
+export function Thread({ items, follow, reading, foundId, gapId }: ThreadProps) {
   const { dates } = usePage();
   const conversation = useConversationState();
   const ready = conversation !== 'loading';
@@ -111,6 +113,7 @@ export function Thread({ items, follow, reading, foundId }: ThreadProps) {
               atEnd={index >= chunks.length - piecesAtEnd}
               markId={chunk.items.some(({ id }) => id === reading.markId) ? reading.markId : null}
               foundId={chunk.items.some(({ id }) => id === foundId) ? foundId : null}
+              gapId={chunk.items.some(({ id }) => id === gapId) ? gapId : null}
             />
           ))}
         </div>

@@ -11,7 +11,7 @@ export function ThreadHead() {
   const threadId = useThreadId();
   const info = useChat((state) => (threadId === null ? undefined : state.conversations[threadId]));
   const parentId = info?.parentEntryId ?? null;
-  const parent = useChat((state) => (parentId === null ? undefined : state.entries[parentId]));
+  const parent = useChat((state) => (parentId === null ? null : (state.entries[parentId] ?? state.quotes[parentId] ?? null)));
   const news = useMainNews();
   if (threadId === null) return null;
   const words = parent?.text ?? info?.title ?? '';

@@ -5,10 +5,10 @@ import { createContext, useContext, useSyncExternalStore } from 'react';
 import type { Me } from '../../contract/people.ts';
 import type { Session } from '../../contract/web.ts';
 import type { ChatController } from '../chat/controller.ts';
+import type { HostLink } from '../embed/host-link.ts';
 import type { PageApi } from '../net/api.ts';
 import type { ChatState } from '../store/state.ts';
 import type { Store } from '../store/store.ts';
-import type { ReadThreads } from '../thread-reads.ts';
 import type { Dates } from './dates.ts';
 import type { Navigation } from './navigation.ts';
 import type { Notifier } from './notifier.ts';
@@ -20,7 +20,8 @@ export interface Page {
   notifier: Notifier;
   api: PageApi;
   navigation: Navigation;
-  readThreads: ReadThreads;
+  /** The page of another site that shows this one as its panel; null: this is a page of its own. */
+  host: HostLink | null;
   /** Who is signed in; null until it is known. */
   me: Store<Me | null>;
   /** Whether an AI model may work for the person here, as they chose last. */

@@ -1,7 +1,7 @@
 /**
  * Owns: which conversation a part of the page belongs to, and the threads that there are.
  */
-import { createContext, useCallback, useContext, useRef, useSyncExternalStore } from 'react';
+import { createContext, useCallback, useContext, useRef } from 'react';
 import { same } from '../store/keep-unchanged.ts';
 import { type ThreadSummary, threadReadAt, threadsOf } from '../store/threads.ts';
 import { isAfter } from '../store/unread.ts';
@@ -33,22 +33,15 @@ export function useConversationState(): 'loading' | 'ready' | 'failed' | 'gone' 
   });
 }
 
-/** Up to when the conversation in view was read, and a way to say so. The account's marker for the main one, this browser's for a thread. */
+/** Up to when the account has read the conversation in view, on whichever device, and a way to say so. */
 export function useReadMarker(): { lastReadAt: string | null; mark(upTo: string): void } {
-  const { controller, readThreads } = usePage();
+  const { controller } = usePage();
   const threadId = useThreadId();
-  const reads = useSyncExternalStore(readThreads.reads.subscribe, readThreads.reads.get);
   const lastReadAt = useChat((state) => {
-    if (threadId !== null) return threadReadAt(state, reads, threadId);
+    if (threadId !== null) return threadReadAt(state, threadId);
     return state.mainId === null ? null : (state.conversations[state.mainId]?.lastReadAt ?? null);
   });
-  const mark = useCallback(
-    (upTo: string) => {
-      if (threadId === null) void controller.markRead(upTo);
-      else readThreads.mark(threadId, upTo);
-    },
-    [controller, readThreads, threadId],
-  );
+  const mark = useCallback((upTo: string) => void controller.markRead(upTo, threadId), [controller, threadId]);
   return { lastReadAt, mark };
 }
 
@@ -72,13 +65,11 @@ export const ThreadsContext = createContext<Threads>({ list: [], byParent: new M
 
 /** The threads; the same object while none of them changed, so that not every message is drawn again. Once for the page. */
 export function useKnownThreads(): Threads {
-  const { readThreads } = usePage();
-  const reads = useSyncExternalStore(readThreads.reads.subscribe, readThreads.reads.get);
   const kept = useRef<{ of: readonly unknown[]; threads: Threads }>({ of: [], threads: { list: [], byParent: new Map() } });
   return useChat((state) => {
-    const of = [state.conversations, state.turns, state.outbox, state.mainId, reads];
+    const of = [state.conversations, state.turns, state.outbox, state.mainId];
     if (of.every((input, index) => input === kept.current.of[index])) return kept.current.threads;
-    const list = threadsOf(state, reads);
+    const list = threadsOf(state);
     const unchanged = same(list, kept.current.threads.list);
     const byParent = () => new Map(list.toReversed().map((thread) => [thread.parentEntryId ?? '', thread]));
     kept.current = { of, threads: unchanged ? kept.current.threads : { list, byParent: byParent() } };

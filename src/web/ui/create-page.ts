@@ -12,11 +12,10 @@ import { SharedStream } from '../net/shared-stream.ts';
 import { storageOr } from '../settings.ts';
 import { Store } from '../store/store.ts';
 import { t } from '../strings.ts';
-import { ReadThreads } from '../thread-reads.ts';
 import type { Page } from './context.ts';
 import { createDates } from './dates.ts';
-import type { Navigation } from './navigation.ts';
 import { Notifier } from './notifier.ts';
+import { takePlace } from './sign-in.ts';
 
 /** A line that was silent for this long is not trusted when the page comes to the front. The server pings every 15 s. */
 const trustedSilenceMs = 20_000;
@@ -26,7 +25,7 @@ export interface RunningPage extends Page {
   run(): () => void;
 }
 
-export function createPage(session: Session, navigation: Navigation): RunningPage {
+export function createPage(session: Session, { navigation, host }: Pick<Page, 'navigation' | 'host'>): RunningPage {
   const { slug } = session.workspace;
   const scope = `${slug}.${session.account.id}`;
   const api = createApi(slug);
@@ -58,7 +57,6 @@ export function createPage(session: Session, navigation: Navigation): RunningPag
       return stream;
     },
   });
-  const readThreads = new ReadThreads(`heph.threads.${scope}`);
   const me: RunningPage['me'] = new Store(null);
   const meet = () => void readMe().then((result) => result.ok && me.set(result.value));
   const run = () => {
@@ -67,7 +65,6 @@ export function createPage(session: Session, navigation: Navigation): RunningPag
     controller.start();
     meet();
     const unlisten = navigation.listen();
-    addEventListener('storage', (event) => readThreads.heard(event), { signal });
     addEventListener('online', () => stream?.wake(0), { signal });
     document.addEventListener('visibilitychange', () => document.visibilityState === 'visible' && stream?.wake(trustedSilenceMs), {
       signal,
@@ -81,7 +78,9 @@ export function createPage(session: Session, navigation: Navigation): RunningPag
       controller.stop();
     };
   };
+  const place = host === null ? takePlace(session) : null;
+  if (place !== null && place.threadId === navigation.route.get().threadId) navigation.goal.set(place);
   const dates = createDates(session.account.timeZone, t, localeFor(t.language, navigator.languages ?? []));
   const aiAllowed = new Store(session.aiAllowed);
-  return { session, controller, dates, notifier: new Notifier(), api, navigation, readThreads, me, aiAllowed, run };
+  return { session, controller, dates, notifier: new Notifier(), api, navigation, host, me, aiAllowed, run };
 }

@@ -158,3 +158,11 @@ export function TrashIcon() {
     </Icon>
   );
 }
+
+export function OutIcon() {
+  return (
+    <Icon>
+      <path d="M13.5 4.5h6v6M19 5l-8.5 8.5M18 14v4.5a1 1 0 0 1-1 1H5.5a1 1 0 0 1-1-1V7a1 1 0 0 1 1-1H10" />
+    </Icon>
+  );
+}

@@ -16,8 +16,14 @@ export interface Goal {
 }
 
 export class Navigation {
+  /** `panel`: a frame in a page of another site, whose address and history are not ours to change. */
+  readonly #kind: 'page' | 'panel';
   readonly route = new Store<Route>(parseRoute(location.search));
   readonly goal = new Store<Goal | null>(null);
+
+  constructor(kind: 'page' | 'panel') {
+    this.#kind = kind;
+  }
 
   /** Follows the browser's back and forward from now on. Returns the way to undo it. */
   listen(): () => void {
@@ -43,8 +49,10 @@ export class Navigation {
   open(threadId: string | null, { entryId = null, from = null }: { entryId?: string | null; from?: string | null } = {}): void {
     this.goal.set(entryId === null ? null : { threadId, entryId });
     if (threadId === this.route.get().threadId) return;
-    if (from !== null) history.replaceState({ leftAt: from }, '');
-    history.pushState(null, '', this.href(threadId));
+    if (this.#kind === 'page') {
+      if (from !== null) history.replaceState({ leftAt: from }, '');
+      history.pushState(null, '', this.href(threadId));
+    }
     this.route.set({ ...this.route.get(), threadId });
   }
 }

@@ -113,7 +113,7 @@ function accountCommands(page: Page, me: ReturnType<Page['me']['get']>): Command
 
 export function useCommands(around: Around): readonly Command[] {
   const page = usePage();
-  const { controller, session, notifier, navigation } = page;
+  const { controller, session, notifier, navigation, host } = page;
   const { items, openPalette, openSearch, openShortcuts } = around;
   const threadId = useThreadId();
   const threads = useContext(ThreadsContext).list;
@@ -125,7 +125,13 @@ export function useCommands(around: Around): readonly Command[] {
   const stop: Command[] =
     runningId === null
       ? []
-      : [{ id: 'stop', label: t.commands.stop, shortcut: SHORTCUTS.stop, run: () => void controller.stopTurn(runningId) }];
+      : [
+          {
+            ...{ id: 'stop', label: t.commands.stop, run: () => void controller.stopTurn(runningId) },
+            // In a panel Escape leads back to the page around it, and must not stop an answer on the way.
+            ...(host === null ? { shortcut: SHORTCUTS.stop } : {}),
+          },
+        ];
   const downloads: Command[] = !hasConversation
     ? []
     : (['markdown', 'json'] as const).map((format) => ({
@@ -134,7 +140,7 @@ export function useCommands(around: Around): readonly Command[] {
         run: () => download(exportUrl(slug, format, threadId)),
       }));
   const notices: Command[] =
-    notify === 'unsupported'
+    notify === 'unsupported' || host !== null
       ? []
       : [
           {
@@ -153,7 +159,7 @@ export function useCommands(around: Around): readonly Command[] {
     ...downloads,
     ...notices,
     ...settingCommands(),
-    ...accountCommands(page, me),
+    ...(host === null ? accountCommands(page, me) : []),
     { id: 'shortcuts', label: t.commands.shortcuts, shortcut: SHORTCUTS.shortcuts, run: openShortcuts },
     { id: 'palette', label: t.commands.palette, shortcut: SHORTCUTS.palette, run: openPalette },
   ];

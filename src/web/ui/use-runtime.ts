@@ -6,23 +6,22 @@
  */
 import { type AppendMessage, type ExternalStoreAdapter, useExternalStoreRuntime } from '@assistant-ui/react';
 import { useMemo } from 'react';
-import type { ChatController } from '../chat/controller.ts';
 
 function wordsOf(message: AppendMessage): string {
   return message.content.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n');
 }
 
-/** The adapter keeps its identity: the kit takes a new one for a new state. */
-export function useHephRuntime(controller: ChatController, threadId: string | null) {
+/** The adapter keeps its identity while `ask` does: the kit takes a new one for a new state. */
+export function useHephRuntime(ask: (text: string) => void) {
   const adapter = useMemo<ExternalStoreAdapter>(
     () => ({
       messages: [],
       isRunning: false,
       async onNew(message: AppendMessage) {
-        void controller.ask(wordsOf(message), threadId);
+        ask(wordsOf(message));
       },
     }),
-    [controller, threadId],
+    [ask],
   );
   return useExternalStoreRuntime(adapter);
 }
