@@ -4,6 +4,7 @@
  */
 import path from 'node:path';
 import { type AuthConfig, isLoopbackHost, readAuth } from './config/auth.ts';
+import { type OpsConfig, readOps } from './config/ops.ts';
 import { ConfigError, Reader } from './config/reader.ts';
 import { readSlack, type SlackConfig } from './config/slack.ts';
 import { LLM_APIS, type LlmApi } from './contract/agent.ts';
@@ -11,6 +12,7 @@ import { SMALLEST_MODEL } from './contract/limits.ts';
 import type { LogLevel } from './kernel/log.ts';
 
 export type { AuthConfig, OidcConfig } from './config/auth.ts';
+export { OPS_TOKEN_MIN_CHARS, type OpsConfig } from './config/ops.ts';
 export { ConfigError, parseDurationMs } from './config/reader.ts';
 
 export interface ProviderConfig {
@@ -80,6 +82,7 @@ export interface Config {
   /** null: no repositories can be loaded. */
   readonly git: GitConfig | null;
   readonly slack: SlackConfig;
+  readonly ops: OpsConfig;
   /** Variables that start with HEPH_ and mean nothing: probably misspelt. */
   readonly unknownVariables: readonly string[];
 }
@@ -214,6 +217,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>, cw
     shutdownGraceMs: read.durationMs('HEPH_SHUTDOWN_GRACE', '20s', ['0ms', '10m']),
     git: readGit(read, env['PATH']),
     slack: readSlack(read),
+    ops: readOps(read),
   };
   checkReach(read, config);
   if (read.problems.length > 0) throw new ConfigError(read.problems);

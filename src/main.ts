@@ -48,9 +48,10 @@ async function main(args: readonly string[]): Promise<number> {
   return isAdmin ? administer(args, config) : serve(config, createLog(config.logLevel));
 }
 
-function administer(args: readonly string[], { bindHost, opsPort }: Config): Promise<number> {
+function administer(args: readonly string[], { bindHost, opsPort, ops }: Config): Promise<number> {
   return runAdminCommand(args, {
     opsUrl: `http://${ownHost(bindHost)}:${opsPort}`,
+    token: ops.commandToken,
     readInput: () => text(process.stdin),
     out: (said) => void process.stdout.write(said),
     err: (said) => void process.stderr.write(said),

@@ -13,7 +13,7 @@ import { searchForRun } from './context/search.ts';
 import { LIMITS } from './contract/limits.ts';
 import { type OpenedDatabase, openServerDatabase } from './database.ts';
 import type { Gateway } from './gateway/index.ts';
-import { createAgentListener, createOpsListener, createWebListener, type HttpListener, requireLocalAdmin } from './http/index.ts';
+import { createAgentListener, createOpsListener, createWebListener, type HttpListener } from './http/index.ts';
 import { systemClock } from './kernel/clock.ts';
 import type { Log } from './kernel/log.ts';
 import { SecretBox } from './kernel/secret-box.ts';
@@ -131,7 +131,7 @@ async function assemble({ config, log, opened, hooks, sandboxes }: Parts): Promi
   });
   door.actors = actors;
   const state: ServerState = { draining: false, started: false, recovery: null };
-  const operators = await openOperators({ opened, log, actors, state, assistantName: config.assistantName });
+  const operators = await openOperators({ opened, log, actors, state, config, people, runners: () => sandboxHost.list() });
   metrics.watch(gaugeSources({ db, actors, sandboxHost, live, gateway, operators }));
   gateway.start();
   live.changes.onChange((change) => gateway.seal(change.sealedRunIds));
@@ -201,7 +201,8 @@ function doorsForPeople(parts: DoorParts): { web: HttpListener; ops: HttpListene
     slack: slack.admin(),
     operators: operators.port,
     pageFolder: PAGE_FOLDER,
-    adminGuard: requireLocalAdmin,
+    adminGuard: operators.guard,
+    ...(people.opsSignIn ? { signIn: people.opsSignIn } : {}),
     connectionsMax: CONNECTIONS_MAX,
     log,
   });

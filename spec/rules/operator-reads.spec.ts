@@ -67,10 +67,10 @@ describe('what an operator reads', () => {
 
     it('paused, in its workspace or everywhere', async () => {
       const [here, there] = [await question(), await question()];
-      await pauseClaims(database.db, here.person.workspaceId, { operator: 'local', reason: 'a test' });
+      await pauseClaims(database.db, { workspaceId: here.person.workspaceId, surface: null }, { operator: 'local', reason: 'a test' });
       expect(await why(here.turnId)).to.equal('paused');
       expect(await why(there.turnId)).to.equal('no-server');
-      await pauseClaims(database.db, null, { operator: 'local', reason: 'a test' });
+      await pauseClaims(database.db, { workspaceId: null, surface: null }, { operator: 'local', reason: 'a test' });
       expect(await why(there.turnId)).to.equal('paused');
     });
   });
@@ -239,7 +239,7 @@ describe('what an operator reads', () => {
     await describeHost(db, it.hostId, 'heph 9.9.9');
     const { turnId, person } = await question();
     await aged(turnId, 120_000);
-    await pauseClaims(db, person.workspaceId, { operator: 'local', reason: 'they asked for it' });
+    await pauseClaims(db, { workspaceId: person.workspaceId, surface: null }, { operator: 'local', reason: 'they asked for it' });
     const failed = await question();
     await sqlRun(sql.unsafe`with t as (update mentor_turn set status = 'FAILED', error_code = 'BUDGET', error_text = 'x', ended_at = clock_timestamp()
       where id = ${failed.turnId}) update agent_run set state = 'ENDED', ended_at = clock_timestamp() where turn_id = ${failed.turnId} returning 1`);
