@@ -194,8 +194,9 @@ function doorsForPeople(parts: DoorParts): { web: HttpListener; ops: HttpListene
     started: () => state.started,
     metrics,
     actors: () => actors.views(),
-    models: modelAdmin(config, db),
-    members: new MemberAdmin(db),
+    // What operators read goes through their own pool, so that it answers while the server's is busy.
+    models: modelAdmin(config, operators.db),
+    members: new MemberAdmin(operators.db),
     people: people.admin,
     repositories: repositories?.admin ?? null,
     slack: slack.admin(),

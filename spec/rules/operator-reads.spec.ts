@@ -218,15 +218,7 @@ describe('what an operator reads', () => {
     const desk = await open();
     const { body, text } = await desk.get(`turns/${asked.turnId}`);
     const whats = body.timeline.map(({ what }: { what: string }) => what);
-    expect(whats.filter((what: string) => what !== 'sandbox')).to.deep.equal([
-      'asked',
-      'entry',
-      'claimed',
-      'attempt',
-      'call',
-      'entry',
-      'ended',
-    ]);
+    expect(whats.filter((what: string) => what !== 'sandbox')).to.deep.equal(['asked', 'entry', 'claimed', 'call', 'entry', 'ended']);
     expect(body.timeline.find(({ what }: { what: string }) => what === 'ended').detail).to.equal('DONE');
     expect(text).to.not.include('words');
     expect((await desk.get(`turns/${uuidv7()}`)).body.code).to.equal('TURN_NOT_FOUND');
