@@ -155,8 +155,10 @@ describe('the operations listener', () => {
       expect(await named({ host: 'heph.example', ...bearer(TOKENS.viewer) }), 'a token needs no name').to.equal(200);
     });
 
-    it('a token counts as its role and no more', async () => {
+    it('a token counts as its role and no more, and one that is none as nobody', async () => {
       const url = await whole(doorWith({ local: true }));
+      for (const none of ['Bearer', 'Bearer two words', 'bearer x'])
+        expect((await ask(url, 'GET /admin/api/overview', { authorization: none })).status, none).to.equal(401);
       expect((await ask(url, 'POST /admin/api/drain', bearer(TOKENS.viewer))).status).to.equal(403);
       expect((await ask(url, 'GET /admin/api/me', bearer(TOKENS.viewer))).body).to.include({ name: 'token:viewer', role: 'viewer' });
     });

@@ -1,19 +1,38 @@
 /** The overview: the numbers that say whether people wait, each with a link to what it counts. */
 import type { Overview as OverviewData } from '../../contract/operators.ts';
+import type { Address } from './address.ts';
 import { DataTable } from './DataTable.tsx';
 import { duration, time } from './format.ts';
 import { Link } from './Link.tsx';
 import { useRead } from './use-read.ts';
 import type { ViewProps } from './view.ts';
 
-function Counts({ title, of, empty }: { title: string; of: OverviewData['failures']; empty: string }) {
+interface CountsProps {
+  readonly title: string;
+  readonly of: OverviewData['failures'];
+  readonly empty: string;
+  /** Where a line leads; absent: nowhere. */
+  readonly to?: (name: string) => Address;
+  readonly go: ViewProps['go'];
+}
+
+function Counts({ title, of, empty, to, go }: CountsProps) {
   return (
     <section>
       <h2>{title}</h2>
       <DataTable
         caption={title}
         head={['What', 'Count']}
-        rows={of.map(({ name, count }) => ({ key: name, cells: [name, count] }))}
+        rows={of.map(({ name, count }) => {
+          const label = to ? (
+            <Link key="name" to={to(name)} go={go}>
+              {name}
+            </Link>
+          ) : (
+            name
+          );
+          return { key: name, cells: [label, count] };
+        })}
         empty={empty}
       />
     </section>
@@ -69,24 +88,36 @@ function Numbers({ data: { slots, turns, stuck }, go }: { data: OverviewData; go
   );
 }
 
+const SURFACES = { app: 'the web chat', slack: 'Slack' } as const;
+
+function placeOf({ workspace, surface }: Pick<OverviewData['pauses'][number], 'workspace' | 'surface'>): string {
+  if (surface !== null) return SURFACES[surface];
+  return workspace === null ? 'the installation' : `the workspace ${workspace}`;
+}
+
 export function Overview({ go }: ViewProps) {
   const data = useRead<OverviewData>('overview');
   if (data === null) return null;
   const { stuck, servers, pauses } = data;
   return (
     <>
-      {pauses.map(({ workspace, reason, operator, pausedAt }) => (
-        <p className="banner warning" key={workspace ?? ''}>
-          Claims of {workspace === null ? 'the installation' : `the workspace ${workspace}`} are paused since {time(pausedAt)} by {operator}
-          : “{reason}”
+      {pauses.map(({ workspace, surface, reason, operator, pausedAt }) => (
+        <p className="banner warning" key={`${workspace} ${surface}`}>
+          Claims of {placeOf({ workspace, surface })} are paused since {time(pausedAt)} by {operator}: “{reason}”
         </p>
       ))}
       <Numbers data={data} go={go} />
       <div className="columns">
-        <Counts title="Stuck, by rule" of={stuck.byRule} empty="Nothing is stuck." />
-        <Counts title="Failures of the last hour" of={data.failures} empty="No turn failed." />
-        <Counts title="Model calls of the last hour" of={data.modelCalls} empty="There were none." />
-        <Counts title="Sandboxes" of={data.sandboxes} empty="There are none." />
+        <Counts
+          title="Stuck, by rule"
+          of={stuck.byRule}
+          empty="Nothing is stuck."
+          to={(rule) => ({ tab: 'turns', state: 'stuck', rule })}
+          go={go}
+        />
+        <Counts title="Failures of the last hour" of={data.failures} empty="No turn failed." go={go} />
+        <Counts title="Model calls of the last hour" of={data.modelCalls} empty="There were none." go={go} />
+        <Counts title="Sandboxes" of={data.sandboxes} empty="There are none." to={() => ({ tab: 'sandboxes' })} go={go} />
       </div>
       <h2>Servers</h2>
       <DataTable
