@@ -246,7 +246,32 @@ describe('what an operator reads', () => {
     expect(body.servers[0]).to.include({ id: it.hostId, build: 'heph 9.9.9', state: 'up', sandboxes: 1, running: 1, self: true });
     expect(body.pauses).to.have.length(1);
     expect(body.pauses[0]).to.include({ reason: 'they asked for it', operator: 'local' });
+    expect(body.outbox).to.deep.equal({ pending: 0, uncertain: 0, oldestMs: null });
     expect(body.stuck).to.deep.equal({ byRule: [], lookedAt: 2, complete: true });
+  });
+
+  it('finds turns by workspace, surface, conversation, reason and rule, newest or oldest first, page by page', async () => {
+    await reconcileSlots(database.db, 4);
+    const asked = [await question(), await question(), await question()];
+    const ids = asked.map(({ turnId }) => turnId);
+    const desk = await open();
+    const found = async (query: string) => (await desk.get(`turns?${query}`)).body.turns.map(({ id }: { id: string }) => id);
+    expect(await found('sort=oldest')).to.deep.equal(ids);
+    expect(await found('sort=newest')).to.deep.equal([...ids].reverse());
+    const first = (await desk.get('turns?sort=oldest&limit=2')).body;
+    expect(await found(`sort=oldest&limit=2&before=${first.nextBefore}`)).to.deep.equal([ids[2]]);
+    const [slug] = await sqlRun(sql.unsafe`select slug from workspace where id = ${asked[1]?.person.workspaceId ?? ''}::uuid`);
+    expect(await found(`workspace=${slug?.['slug']}`)).to.deep.equal([ids[1]]);
+    expect(await found(`conversation=${asked[0]?.conversationId}`)).to.deep.equal([ids[0]]);
+    expect(await found('surface=slack')).to.deep.equal([]);
+    expect(await found('surface=app&why=no-server')).to.deep.equal(ids);
+    expect(await found('why=no-slot')).to.deep.equal([]);
+    await aged(String(ids[2]), STUCK_AFTER_MS.unclaimed);
+    expect(await found('state=stuck')).to.deep.equal([ids[2]]);
+    expect(await found('rule=QUEUED_NO_SERVER')).to.deep.equal([ids[2]]);
+    expect(await found('state=stuck&rule=STOPPING_LONG')).to.deep.equal([]);
+    for (const query of ['why=odd', 'rule=odd', 'surface=fax', 'conversation=it', 'workspace=Odd!', 'sort=odd'])
+      expect((await desk.get(`turns?${query}`)).status, query).to.equal(400);
   });
 
   it('refuses a page that is no page, and a caller from elsewhere', async () => {

@@ -149,6 +149,8 @@ export interface Overview {
   readonly turns: { readonly running: number; readonly stopping: number; readonly queued: number; readonly oldestWaitingMs: number | null };
   /** By rule, of the oldest open turns; `lookedAt` turns were judged, and there may be more when `complete` is false. */
   readonly stuck: { readonly byRule: readonly Counted[]; readonly lookedAt: number; readonly complete: boolean };
+  /** What is to be said and is not yet; `uncertain`: nobody knows whether it was. */
+  readonly outbox: { readonly pending: number; readonly uncertain: number; readonly oldestMs: number | null };
   /** Of the last hour. */
   readonly failures: readonly Counted[];
   readonly modelCalls: readonly Counted[];

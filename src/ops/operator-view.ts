@@ -8,6 +8,7 @@ import { readCallOutcomes, readFailures, readLoad, readSandboxStates } from '../
 import { readPauses } from '../../db/ops/pauses.ts';
 import { readTurnFacts, type TurnFacts, type TurnFilter } from '../../db/ops/turn-facts.ts';
 import type { Executor } from '../../db/pool.ts';
+import { outboxSize } from '../../db/slack/outbox.ts';
 import type {
   OperatorActionView,
   OperatorTurnPage,
@@ -38,11 +39,13 @@ export class OperatorView {
     const db = this.#db;
     const [load, stuck] = await Promise.all([readLoad(db), countStuck(db)]);
     const [failures, modelCalls, sandboxes] = await Promise.all([readFailures(db), readCallOutcomes(db), readSandboxStates(db)]);
-    const [hosts, pauses] = await Promise.all([readHosts(db), readPauses(db)]);
+    const [hosts, pauses, outbox] = await Promise.all([readHosts(db), readPauses(db), outboxSize(db)]);
+    const { pending, uncertain } = outbox;
     return {
       slots: { limit: load.slots_total, held: load.slots_held, free: load.slots_free, retiring: load.slots_retiring },
       turns: { running: load.running, stopping: load.stopping, queued: load.queued, oldestWaitingMs: load.oldest_waiting_ms },
       stuck,
+      outbox: { pending, uncertain, oldestMs: pending + uncertain === 0 ? null : Math.round(outbox.oldestAgeS * 1_000) },
       ...{ failures, modelCalls, sandboxes, servers: hosts.map((host) => toServer(host, this.#selfId)) },
       pauses: pauses.map(({ paused_at: pausedAt, ...pause }) => ({ ...pause, pausedAt })),
     };

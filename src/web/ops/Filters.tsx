@@ -11,6 +11,8 @@ export interface FilterField {
   readonly label: string;
   /** Absent: any text. */
   readonly choices?: readonly string[];
+  /** What no choice means; else `any`. */
+  readonly none?: string;
 }
 
 export interface FiltersProps {
@@ -30,12 +32,12 @@ export function Filters({ address, go, fields }: FiltersProps) {
   // Another address fills the fields anew.
   return (
     <form className="filter-form" key={JSON.stringify(address)} onSubmit={apply} aria-label="Filters">
-      {fields.map(({ name, label, choices }) => (
+      {fields.map(({ name, label, choices, none = 'any' }) => (
         <div key={name}>
           <label htmlFor={`${id}-${name}`}>{label}</label>
           {choices ? (
             <select id={`${id}-${name}`} name={name} defaultValue={address[name] ?? ''}>
-              <option value="">any</option>
+              <option value="">{none}</option>
               {choices.map((one) => (
                 <option key={one}>{one}</option>
               ))}

@@ -39,7 +39,7 @@ function Counts({ title, of, empty, to, go }: CountsProps) {
   );
 }
 
-function Numbers({ data: { slots, turns, stuck }, go }: { data: OverviewData; go: ViewProps['go'] }) {
+function Numbers({ data: { slots, turns, stuck, outbox }, go }: { data: OverviewData; go: ViewProps['go'] }) {
   const stuckCount = stuck.byRule.reduce((sum, { count }) => sum + count, 0);
   return (
     <dl className="numbers">
@@ -82,6 +82,18 @@ function Numbers({ data: { slots, turns, stuck }, go }: { data: OverviewData; go
         <dd>
           {stuckCount}
           {!stuck.complete && ` of the oldest ${stuck.lookedAt}`}
+        </dd>
+      </div>
+      <div className={outbox.uncertain > 0 ? 'alarm' : ''}>
+        <dt>
+          <Link to={{ tab: 'outbox' }} go={go}>
+            Outbox
+          </Link>
+        </dt>
+        <dd>
+          {outbox.pending}
+          {outbox.uncertain > 0 && ` + ${outbox.uncertain} uncertain`}
+          {outbox.oldestMs !== null && `, ${duration(outbox.oldestMs)}`}
         </dd>
       </div>
     </dl>

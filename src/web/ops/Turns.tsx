@@ -20,7 +20,7 @@ const FIELDS = [
   { name: 'surface', label: 'Surface', choices: ['app', 'slack'] },
   { name: 'why', label: 'Waits for', choices: WAIT_REASONS },
   { name: 'rule', label: 'Stuck by', choices: STUCK_RULES },
-  { name: 'sort', label: 'Sort', choices: ['newest', 'oldest'] },
+  { name: 'sort', label: 'First', choices: ['oldest'], none: 'newest' },
 ] as const;
 
 export function Turns({ address, go, done, hold }: ViewProps) {
