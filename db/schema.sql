@@ -30,6 +30,30 @@ begin
   return null;
 end $$;
 
+-- FUNCTION keep_run_attempt()
+
+CREATE FUNCTION public.keep_run_attempt() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+declare
+  handed_on integer;
+  before integer;
+  the_status text;
+begin
+  select new.epoch - t.attempt, t.status into handed_on, the_status from mentor_turn t where t.id = new.turn_id;
+  select count(*) into before from run_attempt a where a.run_id = new.id and a.how = 'HANDED_ON';
+  insert into run_attempt (run_id, epoch, sandbox_id, called_at, how)
+  values (new.id, old.epoch, old.sandbox_id, old.called_at, case
+    when handed_on > before then 'HANDED_ON'
+    when the_status = 'DONE' then 'ENDED'
+    when exists (select from sandbox b where b.id = old.sandbox_id and b.state = 'ENDED') then 'SANDBOX_ENDED'
+    when old.deadline_at <= clock_timestamp() then 'DEADLINE_OVER'
+    when old.lease_until <= clock_timestamp() or new.state = 'WAITING' then 'LEASE_OVER'
+    else 'ENDED' end)
+  on conflict do nothing;
+  return null;
+end $$;
+
 -- FUNCTION mentor_entry_edited()
 
 CREATE FUNCTION public.mentor_entry_edited() RETURNS trigger
@@ -235,8 +259,11 @@ CREATE TABLE public.claim_pause (
     reason text NOT NULL,
     operator text NOT NULL,
     paused_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    surface text,
     CONSTRAINT claim_pause_operator_check CHECK (((char_length(operator) >= 1) AND (char_length(operator) <= 100))),
-    CONSTRAINT claim_pause_reason_check CHECK (((char_length(reason) >= 1) AND (char_length(reason) <= 500)))
+    CONSTRAINT claim_pause_reason_check CHECK (((char_length(reason) >= 1) AND (char_length(reason) <= 500))),
+    CONSTRAINT claim_pause_scope CHECK (((workspace_id IS NULL) OR (surface IS NULL))),
+    CONSTRAINT claim_pause_surface_check CHECK ((surface = ANY (ARRAY['app'::text, 'slack'::text])))
 );
 
 -- TABLE mentor_turn
@@ -289,9 +316,11 @@ CREATE VIEW public.claimable_turn AS
            FROM public.agent_run r
           WHERE ((r.conversation_id = t.conversation_id) AND (r.state = 'LEASED'::text))))) AND (NOT (EXISTS ( SELECT 1
            FROM public.claim_pause p
-          WHERE (p.workspace_id IS NULL)))) AND (workspace_id <> ALL (ARRAY( SELECT p.workspace_id
+          WHERE ((p.workspace_id IS NULL) AND (p.surface IS NULL))))) AND (workspace_id <> ALL (ARRAY( SELECT p.workspace_id
            FROM public.claim_pause p
-          WHERE (p.workspace_id IS NOT NULL)))));
+          WHERE (p.workspace_id IS NOT NULL)))) AND (surface <> ALL (ARRAY( SELECT p.surface
+           FROM public.claim_pause p
+          WHERE (p.surface IS NOT NULL)))));
 
 -- TABLE turn_slot
 
@@ -343,6 +372,14 @@ CREATE VIEW public.claim_order AS
     created_at,
     row_number() OVER (ORDER BY turn_of_workspace, served_at NULLS FIRST, created_at, id) AS rank
    FROM share s;
+
+-- TABLE installation
+
+CREATE TABLE public.installation (
+    id uuid DEFAULT gen_random_uuid() NOT NULL,
+    only_one boolean DEFAULT true NOT NULL,
+    CONSTRAINT installation_only_one_check CHECK (only_one)
+);
 
 -- TABLE llm_binding
 
@@ -542,6 +579,17 @@ CREATE TABLE public.mentor_path (
     CONSTRAINT mentor_path_system_hash_check CHECK ((octet_length(system_hash) = 8))
 );
 
+-- TABLE operator_account
+
+CREATE TABLE public.operator_account (
+    account_id uuid NOT NULL,
+    role text NOT NULL,
+    granted_by text NOT NULL,
+    granted_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT operator_account_granted_by_check CHECK (((char_length(granted_by) >= 1) AND (char_length(granted_by) <= 100))),
+    CONSTRAINT operator_account_role_check CHECK ((role = ANY (ARRAY['viewer'::text, 'operator'::text, 'admin'::text])))
+);
+
 -- TABLE operator_action
 
 CREATE TABLE public.operator_action (
@@ -556,7 +604,8 @@ CREATE TABLE public.operator_action (
     state_after json,
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     finished_at timestamp with time zone,
-    CONSTRAINT operator_action_action_check CHECK ((action = ANY (ARRAY['stop'::text, 'requeue'::text, 'skip'::text, 'pause-claims'::text, 'resume-claims'::text, 'drain'::text]))),
+    batch_id uuid,
+    CONSTRAINT operator_action_action_check CHECK ((action = ANY (ARRAY['stop'::text, 'requeue'::text, 'skip'::text, 'release'::text, 'pause-claims'::text, 'resume-claims'::text, 'drain'::text, 'outbox-sent'::text, 'outbox-again'::text, 'reveal-entry'::text, 'set-operator'::text]))),
     CONSTRAINT operator_action_done CHECK (((state = 'DONE'::text) = ((finished_at IS NOT NULL) AND (state_after IS NOT NULL)))),
     CONSTRAINT operator_action_idempotency_key_check CHECK (((char_length(idempotency_key) >= 1) AND (char_length(idempotency_key) <= 128))),
     CONSTRAINT operator_action_operator_check CHECK (((char_length(operator) >= 1) AND (char_length(operator) <= 100))),
@@ -651,6 +700,19 @@ CREATE TABLE public.repository_request (
     CONSTRAINT repository_request_ref_check CHECK (((char_length(ref) >= 1) AND (char_length(ref) <= 200)))
 );
 
+-- TABLE run_attempt
+
+CREATE TABLE public.run_attempt (
+    run_id uuid NOT NULL,
+    epoch integer NOT NULL,
+    sandbox_id uuid,
+    called_at timestamp with time zone,
+    ended_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    how text NOT NULL,
+    CONSTRAINT run_attempt_epoch_check CHECK ((epoch > 0)),
+    CONSTRAINT run_attempt_how_check CHECK ((how = ANY (ARRAY['HANDED_ON'::text, 'SANDBOX_ENDED'::text, 'DEADLINE_OVER'::text, 'LEASE_OVER'::text, 'ENDED'::text])))
+);
+
 -- TABLE sandbox
 
 CREATE TABLE public.sandbox (
@@ -663,6 +725,7 @@ CREATE TABLE public.sandbox (
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     ended_at timestamp with time zone,
     start_failed boolean DEFAULT false NOT NULL,
+    outlives_host boolean DEFAULT false NOT NULL,
     CONSTRAINT sandbox_credential_hash_check CHECK ((octet_length(credential_hash) = 32)),
     CONSTRAINT sandbox_ended CHECK (((state = 'ENDED'::text) = (ended_at IS NOT NULL))),
     CONSTRAINT sandbox_start_failed CHECK (((NOT start_failed) OR (state = 'ENDED'::text))),
@@ -856,6 +919,16 @@ ALTER TABLE ONLY public.account
 ALTER TABLE ONLY public.agent_run
     ADD CONSTRAINT agent_run_pkey PRIMARY KEY (id);
 
+-- CONSTRAINT installation installation_only_one_key
+
+ALTER TABLE ONLY public.installation
+    ADD CONSTRAINT installation_only_one_key UNIQUE (only_one);
+
+-- CONSTRAINT installation installation_pkey
+
+ALTER TABLE ONLY public.installation
+    ADD CONSTRAINT installation_pkey PRIMARY KEY (id);
+
 -- CONSTRAINT llm_connection llm_connection_name_key
 
 ALTER TABLE ONLY public.llm_connection
@@ -906,6 +979,11 @@ ALTER TABLE ONLY public.mentor_path
 ALTER TABLE ONLY public.mentor_turn
     ADD CONSTRAINT mentor_turn_pkey PRIMARY KEY (id);
 
+-- CONSTRAINT operator_account operator_account_pkey
+
+ALTER TABLE ONLY public.operator_account
+    ADD CONSTRAINT operator_account_pkey PRIMARY KEY (account_id);
+
 -- CONSTRAINT operator_action operator_action_pkey
 
 ALTER TABLE ONLY public.operator_action
@@ -925,6 +1003,11 @@ ALTER TABLE ONLY public.repository
 
 ALTER TABLE ONLY public.repository_request
     ADD CONSTRAINT repository_request_pkey PRIMARY KEY (repository_id, number);
+
+-- CONSTRAINT run_attempt run_attempt_pkey
+
+ALTER TABLE ONLY public.run_attempt
+    ADD CONSTRAINT run_attempt_pkey PRIMARY KEY (run_id, epoch);
 
 -- CONSTRAINT sandbox sandbox_credential_hash_key
 
@@ -994,7 +1077,7 @@ ALTER TABLE ONLY public.agent_run
 -- CONSTRAINT claim_pause ux_claim_pause
 
 ALTER TABLE ONLY public.claim_pause
-    ADD CONSTRAINT ux_claim_pause UNIQUE NULLS NOT DISTINCT (workspace_id);
+    ADD CONSTRAINT ux_claim_pause UNIQUE NULLS NOT DISTINCT (workspace_id, surface);
 
 -- CONSTRAINT llm_binding ux_llm_binding
 
@@ -1178,6 +1261,10 @@ CREATE INDEX ix_mentor_turn_queued ON public.mentor_turn USING btree (conversati
 
 CREATE INDEX ix_mentor_turn_served ON public.mentor_turn USING btree (workspace_id, started_at) WHERE (started_at IS NOT NULL);
 
+-- INDEX ix_operator_action_batch
+
+CREATE INDEX ix_operator_action_batch ON public.operator_action USING btree (batch_id) WHERE (batch_id IS NOT NULL);
+
 -- INDEX ix_operator_action_target
 
 CREATE INDEX ix_operator_action_target ON public.operator_action USING btree (target);
@@ -1198,9 +1285,17 @@ CREATE INDEX ix_outbox_step_action ON public.outbox_step USING btree (action_id,
 
 CREATE INDEX ix_sandbox_conversation ON public.sandbox USING btree (conversation_id, created_at);
 
+-- INDEX ix_sandbox_created
+
+CREATE INDEX ix_sandbox_created ON public.sandbox USING btree (created_at, id);
+
 -- INDEX ix_sandbox_host
 
 CREATE INDEX ix_sandbox_host ON public.sandbox USING btree (host_id) WHERE (state <> 'ENDED'::text);
+
+-- INDEX ix_sandbox_outlives
+
+CREATE INDEX ix_sandbox_outlives ON public.sandbox USING btree (host_id) WHERE (outlives_host AND (state <> 'ENDED'::text));
 
 -- INDEX ix_sandbox_start_failed
 
@@ -1273,6 +1368,10 @@ CREATE TRIGGER enqueue_slack_digest AFTER INSERT ON public.mentor_entry FOR EACH
 -- TRIGGER agent_run enqueue_slack_post
 
 CREATE TRIGGER enqueue_slack_post AFTER UPDATE OF state ON public.agent_run FOR EACH ROW WHEN (((new.state = 'ENDED'::text) AND (old.state <> 'ENDED'::text) AND (new.turn_id IS NOT NULL))) EXECUTE FUNCTION public.enqueue_slack_post();
+
+-- TRIGGER agent_run keep_run_attempt
+
+CREATE TRIGGER keep_run_attempt AFTER UPDATE OF state ON public.agent_run FOR EACH ROW WHEN (((old.state = 'LEASED'::text) AND (new.state <> 'LEASED'::text) AND (new.turn_id IS NOT NULL) AND ((new.state = 'WAITING'::text) OR (new.epoch > 1)))) EXECUTE FUNCTION public.keep_run_attempt();
 
 -- TRIGGER mentor_entry mentor_entry_edited
 
@@ -1404,6 +1503,11 @@ ALTER TABLE ONLY public.mentor_turn
 ALTER TABLE ONLY public.mentor_turn
     ADD CONSTRAINT mentor_turn_question_fk FOREIGN KEY (question_entry_id, workspace_id) REFERENCES public.mentor_entry(id, workspace_id);
 
+-- FK CONSTRAINT operator_account operator_account_account_id_fkey
+
+ALTER TABLE ONLY public.operator_account
+    ADD CONSTRAINT operator_account_account_id_fkey FOREIGN KEY (account_id) REFERENCES public.account(id) ON DELETE CASCADE;
+
 -- FK CONSTRAINT outbox_action outbox_action_digest_fk
 
 ALTER TABLE ONLY public.outbox_action
@@ -1433,6 +1537,11 @@ ALTER TABLE ONLY public.repository_request
 
 ALTER TABLE ONLY public.repository
     ADD CONSTRAINT repository_workspace_id_fkey FOREIGN KEY (workspace_id) REFERENCES public.workspace(id);
+
+-- FK CONSTRAINT run_attempt run_attempt_run_id_fkey
+
+ALTER TABLE ONLY public.run_attempt
+    ADD CONSTRAINT run_attempt_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.agent_run(id) ON DELETE CASCADE;
 
 -- FK CONSTRAINT sandbox sandbox_conversation_fk
 

@@ -6,6 +6,7 @@ import path from 'node:path';
 import { type AuthConfig, isLoopbackHost, readAuth } from './config/auth.ts';
 import { readEmbedOrigins } from './config/embed.ts';
 import { type KubernetesConfig, readKubernetes } from './config/kubernetes.ts';
+import { type OpsConfig, readOps } from './config/ops.ts';
 import { ConfigError, Reader } from './config/reader.ts';
 import { readSlack, type SlackConfig } from './config/slack.ts';
 import { readTraces, type TracesConfig } from './config/traces.ts';
@@ -15,6 +16,7 @@ import type { LogLevel } from './kernel/log.ts';
 
 export type { AuthConfig, OidcConfig } from './config/auth.ts';
 export type { KubernetesConfig } from './config/kubernetes.ts';
+export { OPS_TOKEN_MIN_CHARS, type OpsConfig } from './config/ops.ts';
 export { ConfigError, parseDurationMs } from './config/reader.ts';
 
 export interface ProviderConfig {
@@ -90,6 +92,7 @@ export interface Config {
   readonly slack: SlackConfig;
   /** null: no traces. */
   readonly traces: TracesConfig | null;
+  readonly ops: OpsConfig;
   /** Variables that start with HEPH_ and mean nothing: probably misspelt. */
   readonly unknownVariables: readonly string[];
 }
@@ -227,8 +230,8 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>, cw
     git: readGit(read, env['PATH']),
     slack: readSlack(read),
     traces: readTraces(read),
+    ops: readOps(read),
   };
-  read.raw('HEPH_OPERATOR_KEY'); // of `heph …` commands; the server makes its own
   checkReach(read, config);
   if (read.problems.length > 0) throw new ConfigError(read.problems);
   const unknownVariables = Object.keys(env).filter(

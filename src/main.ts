@@ -48,11 +48,11 @@ async function main(args: readonly string[]): Promise<number> {
   return isAdmin ? administer(args, config) : serve(config, createLog(config.logLevel));
 }
 
-function administer(args: readonly string[], { bindHost, opsPort }: Config): Promise<number> {
+function administer(args: readonly string[], { bindHost, opsPort, ops }: Config): Promise<number> {
   return runAdminCommand(args, {
     opsUrl: `http://${ownHost(bindHost)}:${opsPort}`,
+    token: ops.commandToken,
     readInput: () => text(process.stdin),
-    operatorKey: environment()['HEPH_OPERATOR_KEY'] ?? null,
     out: (said) => void process.stdout.write(said),
     err: (said) => void process.stderr.write(said),
   });
@@ -95,7 +95,7 @@ function sayLink({ browserKey, ports }: RunningServer): void {
 /** A file into which the output goes could be read by a command; a terminal cannot. */
 function sayKey(operatorKey: string): void {
   process.stdout.write('  Commands of the assistant run as your user, so the link works once, for one browser.\n');
-  if (process.stdout.isTTY) process.stdout.write(`  heph commands ask for this key: ${operatorKey}\n\n`);
+  if (process.stdout.isTTY) process.stdout.write(`  heph commands ask for this key (HEPH_OPS_TOKEN): ${operatorKey}\n\n`);
   else process.stdout.write('  heph commands need a key, which is printed on a terminal only.\n\n');
 }
 

@@ -3,23 +3,30 @@
  * Does not own: what they see and do (src/ops), who may (src/http/ops).
  */
 import { readFileSync } from 'node:fs';
-import { type Actors, failureTexts } from '../actors/index.ts';
+import { type Actors, failureTexts, type RunnerView } from '../actors/index.ts';
 import { describeHost, noteDraining } from '../db/ops/hosts.ts';
 import { readLoad, readMonthCost } from '../db/ops/overview.ts';
 import { readPauses } from '../db/ops/pauses.ts';
 import { type Database, openDatabase } from '../db/pool.ts';
+import type { Config } from './config.ts';
 import type { OpenedDatabase } from './database.ts';
-import type { OperatorPort } from './http/index.ts';
+import { type AdminGuard, type BrowserKey, type OperatorPort, operatorDoor } from './http/index.ts';
 import { errorKind, type Log } from './kernel/log.ts';
-import { countStuck, type InstallationLoad, OperatorActions, OperatorView } from './ops/index.ts';
+import { countStuck, type InstallationLoad, OperatorDesk } from './ops/index.ts';
 import type { ServerState } from './server-parts.ts';
+import type { PeopleParts } from './server-people.ts';
 
 /** Two readers and one who acts; a page that asks more waits. A statement that takes longer than this tells nobody anything. */
 const POOL = { poolMax: 3, waitersMax: 100, acquireTimeoutMs: 5_000, statementTimeoutMs: 5_000, applicationName: 'heph-operators' };
 
+/** Actors that are looked through for one. */
+const ACTORS_MAX = 100_000;
+
 export interface Operators {
   readonly db: Database;
   readonly port: OperatorPort;
+  /** Who asks on the operations listener. */
+  readonly guard: AdminGuard;
   /** For the gauges. */
   load(): Promise<InstallationLoad>;
   /** Shows the other servers' operators that this one drains; does not throw. */
@@ -33,7 +40,12 @@ export interface OperatorsParts {
   readonly log: Log;
   readonly actors: Actors;
   readonly state: ServerState;
-  readonly assistantName: string;
+  readonly config: Config;
+  readonly people: PeopleParts;
+  /** null: being on this machine proves who asks. */
+  readonly browserKey?: BrowserKey | null | undefined;
+  /** Of this server. */
+  readonly runners: () => readonly RunnerView[];
 }
 
 /** Which program this is. */
@@ -42,7 +54,16 @@ export function buildName(): string {
   return `${name} ${version}, node ${process.versions.node}`;
 }
 
-export async function openOperators({ opened, log, actors, state, assistantName }: OperatorsParts): Promise<Operators> {
+export async function openOperators({
+  opened,
+  log,
+  actors,
+  state,
+  config,
+  people,
+  browserKey,
+  runners,
+}: OperatorsParts): Promise<Operators> {
   const hostId = opened.host.id;
   const db = await openDatabase({ url: opened.url, ...POOL });
   await describeHost(db, hostId, buildName());
@@ -54,9 +75,9 @@ export async function openOperators({ opened, log, actors, state, assistantName 
     void note();
     asked.resolve();
   };
-  const view = new OperatorView(db, hostId);
-  const actions = new OperatorActions({
-    ...{ db, log, hostId, skipped: failureTexts(assistantName).skipped },
+  const port = new OperatorDesk({
+    ...{ db, log, hostId, skipped: failureTexts(config.assistantName).skipped },
+    memory: { actors: () => actors.views(ACTORS_MAX), runners },
     hands: {
       stopTurn: (member, turnId) => actors.runtime.stopTurn(member, turnId),
       reap: () => actors.reap(),
@@ -65,18 +86,20 @@ export async function openOperators({ opened, log, actors, state, assistantName 
     },
   });
   return {
-    ...{ db, drainAsked: asked.promise, noteDraining: note },
-    port: {
-      overview: () => view.overview(),
-      turns: (query) => view.turns(query),
-      turn: (id) => view.turn(id),
-      actions: (before, limit) => view.actions(before, limit),
-      preview: (ask) => actions.preview(ask),
-      run: (order) => actions.run(order),
-    },
+    ...{ db, port, drainAsked: asked.promise, noteDraining: note, guard: guardOf(config, { ...people, browserKey }, db) },
     async load() {
       const [load, stuck, pauses, monthCost] = await Promise.all([readLoad(db), countStuck(db), readPauses(db), readMonthCost(db)]);
       return { load, stuck: stuck.byRule, pauses: pauses.length, monthCost };
     },
   };
+}
+
+/** With a token for a role everybody who is not the one person of this machine says who they are, on this machine, too. */
+function guardOf(
+  { auth, ops: { tokens, metricsToken } }: Config,
+  { opsSignIn, bearer, browserKey = null }: Pick<PeopleParts, 'opsSignIn' | 'bearer'> & Pick<OperatorsParts, 'browserKey'>,
+  db: Database,
+): AdminGuard {
+  const local = auth.kind === 'local' || tokens.length === 0;
+  return operatorDoor({ db, tokens, metricsToken, local, keyboard: browserKey, signIn: opsSignIn ?? null, bearer });
 }

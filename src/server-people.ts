@@ -7,10 +7,12 @@ import { localMember } from '../db/web/local-member.ts';
 import type { Config, OidcConfig } from './config.ts';
 import {
   type Authenticator,
+  type BearerDoor,
   type BrowserKey,
   CALLBACK_PATH,
   Cookies,
   localAuthenticator,
+  type OpsSignIn,
   PublicSite,
   signedInAuthenticator,
   type WebListenerOptions,
@@ -23,6 +25,10 @@ export interface PeopleParts {
   readonly authenticator: Authenticator;
   /** Absent with HEPH_AUTH=local. */
   readonly signIn?: NonNullable<WebListenerOptions['signIn']>;
+  /** Signing in on the operations listener; absent without HEPH_OPS_PUBLIC_URL. */
+  readonly opsSignIn?: OpsSignIn & { readonly sessionIdleMs: number };
+  /** Tokens of the issuer; null: none are taken. */
+  readonly bearer: BearerDoor | null;
   readonly admin: PeopleAdmin;
   readonly sweeper: SignInSweeper;
 }
@@ -41,25 +47,27 @@ export async function openPeople({ config, db, log, changes, browserKey = null }
   const rest = { admin: new PeopleAdmin({ db, timeZone }), sweeper: new SignInSweeper({ db, clock: systemClock, log }) };
   if (auth.kind === 'oidc') return { ...oidcDoors(auth, { config, db, log, changes }), ...rest };
   const { accountId } = await localMember(db, { displayName: config.accountName, timeZone });
-  return { authenticator: localAuthenticator(accountId, browserKey), ...rest };
+  return { authenticator: localAuthenticator(accountId, browserKey), bearer: null, ...rest };
 }
 
-function oidcDoors(
-  auth: OidcConfig,
-  { config, db, log, changes }: Omit<Deps, 'browserKey'>,
-): Pick<PeopleParts, 'authenticator' | 'signIn'> {
+function oidcDoors(auth: OidcConfig, { config, db, log, changes }: Omit<Deps, 'browserKey'>): Omit<PeopleParts, 'admin' | 'sweeper'> {
   const { publicUrl, clientId, clientSecret, scopes, sessionMaxMs, sessionIdleMs } = auth;
   const [site, cookies] = [new PublicSite(publicUrl), new Cookies(publicUrl.protocol === 'https:')];
   const issuerOf = (issuer: URL) => new Issuer({ issuer, clientId, clientSecret, clock: systemClock, log });
   const issuer = issuerOf(auth.issuer);
-  const door = new SignIn({
-    ...{ db, issuer, log, changes, scopes, sessionMaxMs, sessionIdleMs, timeZone: config.timeZone },
-    ...{ callbackUrl: new URL(CALLBACK_PATH, publicUrl), homeUrl: publicUrl },
-  });
+  const shared = { db, issuer, log, changes, scopes, sessionMaxMs, sessionIdleMs, timeZone: config.timeZone };
+  const doorAt = (homeUrl: URL) => new SignIn({ ...shared, callbackUrl: new URL(CALLBACK_PATH, homeUrl), homeUrl });
+  const opsUrl = config.ops.publicUrl;
+  const opsSignIn = opsUrl && {
+    ...{ door: doorAt(opsUrl), site: new PublicSite(opsUrl, 'HEPH_OPS_PUBLIC_URL'), cookies: new Cookies(opsUrl.protocol === 'https:') },
+    ...{ sessionMaxMs, sessionIdleMs },
+  };
   const metadata = auth.bearer?.issuer.href === auth.issuer.href ? issuer : auth.bearer && issuerOf(auth.bearer.issuer);
   const bearer = auth.bearer && metadata ? new BearerTokens({ db, ...auth.bearer, metadata }) : null;
   return {
     authenticator: signedInAuthenticator({ db, site, cookies, sessionIdleMs, bearer }),
-    signIn: { door, site, cookies, sessionMaxMs },
+    signIn: { door: doorAt(publicUrl), site, cookies, sessionMaxMs },
+    ...(opsSignIn ? { opsSignIn } : {}),
+    bearer,
   };
 }

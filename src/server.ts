@@ -22,7 +22,6 @@ import {
   createWebListener,
   type EarlyOpsListener,
   type HttpListener,
-  localAdminGuard,
   type OpsListenerOptions,
 } from './http/index.ts';
 import { systemClock } from './kernel/clock.ts';
@@ -172,7 +171,7 @@ async function assemble({ config, log, opened, hooks, sandboxes, start }: Parts)
   });
   door.actors = actors;
   const state: ServerState = { draining: false, started: false, recovery: null };
-  const operators = await openOperators({ opened, log, actors, state, assistantName: config.assistantName });
+  const operators = await openOperators({ opened, log, actors, state, config, people, browserKey, runners: () => sandboxHost.list() });
   metrics.watch(gaugeSources({ db, actors, sandboxHost, live, gateway, operators }));
   gateway.start();
   live.changes.onChange((change) => gateway.seal(change.sealedRunIds));
@@ -234,20 +233,21 @@ function doorForPeople({ config, log, opened, sandboxes, actors, live, metrics, 
 /** What the operations listener answers from now on. */
 function doorForOperators(parts: DoorParts): OpsListenerOptions {
   const { config, log, opened, sandboxes, actors, live, metrics, state, repositories, people, slack, operators } = parts;
-  const { db } = opened;
   return {
     parts: readinessParts({ config, opened, live, state, sandboxes }),
     started: () => state.started,
     metrics,
     actors: () => actors.views(),
-    models: modelAdmin(config, db),
-    members: new MemberAdmin(db),
+    // What operators read goes through their own pool, so that it answers while the server's is busy.
+    models: modelAdmin(config, operators.db),
+    members: new MemberAdmin(operators.db),
     people: people.admin,
     repositories: repositories?.admin ?? null,
     slack: slack.admin(),
     operators: operators.port,
     pageFolder: PAGE_FOLDER,
-    adminGuard: localAdminGuard(parts.browserKey),
+    adminGuard: operators.guard,
+    ...(people.opsSignIn ? { signIn: people.opsSignIn } : {}),
     connectionsMax: CONNECTIONS_MAX,
     log,
   };

@@ -4,7 +4,10 @@
 import { z } from 'zod';
 import { type Executor, sql } from '../pool.ts';
 
-const ACTIONS = ['stop', 'requeue', 'skip', 'pause-claims', 'resume-claims', 'drain'] as const;
+const ACTIONS = [
+  ...(['stop', 'requeue', 'skip', 'release', 'pause-claims', 'resume-claims', 'drain'] as const),
+  ...(['outbox-sent', 'outbox-again', 'reveal-entry', 'set-operator'] as const),
+] as const;
 export type ActionName = (typeof ACTIONS)[number];
 /** Names of states and counts. */
 export type StateNote = Readonly<Record<string, string | number | boolean | null>>;
@@ -22,10 +25,12 @@ const actionRow = z.object({
   state_after: noteSchema.nullable(),
   created_at: z.string(),
   finished_at: z.string().nullable(),
+  batch_id: z.string().nullable(),
 });
 export type ActionRow = z.infer<typeof actionRow>;
 
-const COLUMNS = sql.fragment`id, idempotency_key, operator, action, target, reason, state, state_before, state_after, created_at, finished_at`;
+const COLUMNS = sql.fragment`id, idempotency_key, operator, action, target, reason, state, state_before, state_after, created_at,
+  finished_at, batch_id`;
 
 export interface NewAction {
   readonly id: string;
@@ -45,6 +50,34 @@ export async function beginAction(db: Executor, a: NewAction): Promise<ActionRow
       ${JSON.stringify(a.before)}::json)
     on conflict (idempotency_key) do nothing returning ${COLUMNS}`);
   return inserted ?? db.one(findQuery(a.idempotencyKey));
+}
+
+export interface BatchedAction {
+  readonly id: string;
+  readonly idempotencyKey: string;
+  readonly target: string;
+  readonly before: StateNote;
+}
+
+/** The rows of a batch, all written at once before the first deed. A row whose key is there already stays as it is. */
+export async function beginBatch(
+  db: Executor,
+  batch: Pick<NewAction, 'action' | 'operator' | 'reason'> & { readonly id: string },
+  rows: readonly BatchedAction[],
+): Promise<void> {
+  const texts = (pick: (row: BatchedAction) => string) => sql.array(rows.map(pick), 'text');
+  await db.any(sql.prepared('ops_begin_batch', z.object({ id: z.string() }))`
+    insert into operator_action (id, idempotency_key, operator, action, target, reason, state_before, batch_id)
+    select n.id::uuid, n.key, ${batch.operator}::text, ${batch.action}::text, n.target, ${batch.reason}::text, n.before::json, ${batch.id}::uuid
+    from unnest(${texts(({ id }) => id)}, ${texts((row) => row.idempotencyKey)}, ${texts(({ target }) => target)},
+      ${texts(({ before }) => JSON.stringify(before))}) as n(id, key, target, before)
+    on conflict (idempotency_key) do nothing returning id`);
+}
+
+/** The rows of a batch in the order in which they were written. */
+export function readBatch(db: Executor, batchId: string): Promise<readonly ActionRow[]> {
+  return db.any(sql.prepared('ops_read_batch', actionRow)`
+    select ${COLUMNS} from operator_action where batch_id = ${batchId}::uuid order by id`);
 }
 
 /** Closes the row once; returns it as it is then. */

@@ -4,7 +4,14 @@
 import { z } from 'zod';
 import { type Executor, sql } from '../pool.ts';
 
-const entryRow = z.object({ seq: z.number(), kind: z.string(), bytes: z.number(), created_at: z.string(), erased: z.boolean() });
+const entryRow = z.object({
+  id: z.string(),
+  seq: z.number(),
+  kind: z.string(),
+  bytes: z.number(),
+  created_at: z.string(),
+  erased: z.boolean(),
+});
 const sandboxRow = z.object({
   id: z.string(),
   host: z.string(),
@@ -13,21 +20,13 @@ const sandboxRow = z.object({
   created_at: z.string(),
   ended_at: z.string().nullable(),
 });
-const epochRow = z.object({
-  epoch: z.number(),
-  attempt: z.number(),
-  first_call_at: z.string(),
-  last_call_at: z.string(),
-  calls: z.number(),
-});
-
 const ENTRIES_MAX = 500;
 const SANDBOXES_MAX = 20;
 
 /** The entries of the turn in order, at most 500; `bytes` of what is stored. */
 export function readTurnEntries(db: Executor, turnId: string): Promise<readonly z.infer<typeof entryRow>[]> {
   return db.any(sql.prepared('ops_turn_entries', entryRow)`
-    select seq, kind, coalesce(octet_length(payload::text), octet_length(text), 0) as bytes, created_at, erased_at is not null as erased
+    select id, seq, kind, coalesce(octet_length(payload::text), octet_length(text), 0) as bytes, created_at, erased_at is not null as erased
     from mentor_entry where turn_id = ${turnId}::uuid order by seq limit ${ENTRIES_MAX}::int`);
 }
 
@@ -38,11 +37,4 @@ export function readTurnSandboxes(db: Executor, turnId: string): Promise<readonl
     from mentor_turn t join sandbox b on b.conversation_id = t.conversation_id join sandbox_host h on h.id = b.host_id
     where t.id = ${turnId}::uuid and coalesce(b.ended_at, 'infinity') >= t.created_at and b.created_at <= coalesce(t.ended_at, 'infinity')
     order by b.created_at desc limit ${SANDBOXES_MAX}::int`);
-}
-
-/** The claims of the turn that made a model call. The ledger keeps the present claim only; earlier ones are known by their calls. */
-export function readTurnEpochs(db: Executor, turnId: string): Promise<readonly z.infer<typeof epochRow>[]> {
-  return db.any(sql.prepared('ops_turn_epochs', epochRow)`
-    select epoch, max(attempt) as attempt, min(opened_at) as first_call_at, max(opened_at) as last_call_at, count(*)::int as calls
-    from llm_usage_event where turn_id = ${turnId}::uuid group by epoch order by epoch`);
 }

@@ -94,11 +94,9 @@ class Page {
   #api(): ChatApi {
     return {
       ...createApi('unused'),
-      entries: async (id, { before, limit }) => {
-        const { body } = await this.#rig.send(
-          'GET',
-          `conversations/${id}/entries?limit=${limit}${before === null ? '' : `&before=${before}`}`,
-        );
+      entries: async (id, query) => {
+        const place = 'after' in query ? `&after=${query.after}` : query.before === null ? '' : `&before=${query.before}`;
+        const { body } = await this.#rig.send('GET', `conversations/${id}/entries?limit=${query.limit}${place}`);
         return { ok: true, value: entryPageSchema.parse(body) };
       },
       turn: async (id) => ({ ok: true, value: turnSchema.parse((await this.#rig.send('GET', `turns/${id}`)).body) }),

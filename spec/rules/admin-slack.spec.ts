@@ -1,11 +1,9 @@
 /**
- * `heph slack …` and `heph outbox …` against a running operations listener and a fake Slack: what is connected, what is missing, what an operator decides.
+ * `heph slack …` against a running operations listener and a fake Slack: what is connected, and what is missing.
  */
-import { randomUUID } from 'node:crypto';
 import { expect } from 'chai';
 import { sql } from '../../db/pool.ts';
 import { findTeam } from '../../db/slack/connections.ts';
-import { leaseNext, settleAction } from '../../db/slack/outbox.ts';
 import { runAdminCommand } from '../../src/cli/run.ts';
 import { createOpsListener, type HttpListener, requireLocalAdmin } from '../../src/http/index.ts';
 import { silentLog } from '../../src/kernel/log.ts';
@@ -16,7 +14,7 @@ import { Disconnector } from '../../src/slack/disconnect.ts';
 import { useDatabase } from '../support/database.ts';
 import { FakeSlack } from '../support/fake-slack.ts';
 import { emptyLedger, makePerson, type Person, run } from '../support/ledger.ts';
-import { actions, fillOutbox, QUICK, SECRETS, TEAM, TOKEN } from '../support/slack-scene.ts';
+import { SECRETS, TEAM, TOKEN } from '../support/slack-scene.ts';
 
 describe('Slack, as an operator sets it', () => {
   const database = useDatabase();
@@ -113,28 +111,5 @@ describe('Slack, as an operator sets it', () => {
     expect((await heph('slack check')).said).to.not.match(/ no /);
     fake.fate = () => ({ error: 'token_revoked' });
     expect((await heph('slack check')).said).to.match(/team T0TEAM +no +Slack answers token_revoked/);
-  });
-
-  it('lists what is not sent, and lets an operator settle what nobody knows', async () => {
-    await heph(`slack connect ${TEAM} --workspace ${slug}`, TOKEN);
-    await fillOutbox(database.db, person, [1, 2]);
-    const leased = await leaseNext(database.db, { teamId: TEAM, channelId: 'D0', leaseId: randomUUID() }, QUICK);
-    const { id, leaseId } = leased as NonNullable<typeof leased>;
-    await settleAction(database.db, { id, leaseId, to: { state: 'UNCERTAIN', reason: 'history_missing_scope', readAgain: false } }, QUICK);
-    const second = (await actions(database.db))[1]?.id;
-    expect((await heph('outbox list --state UNCERTAIN')).said).to.match(
-      new RegExp(`${id} +UNCERTAIN +history_missing_scope +${slug} +T0TEAM +D0`),
-    );
-    expect((await heph('outbox list')).said.split('\n')).to.have.length(4);
-    expect((await heph('outbox list --state NONE')).code).to.equal(1);
-    expect((await heph(`outbox again ${second}`)).said).to.equal(
-      'The action is PENDING; only one that is UNCERTAIN, PARKED or DEAD can be marked "again".\n',
-    );
-    expect((await heph(`outbox sent ${id}`)).code).to.equal(0);
-    expect((await heph(`outbox sent ${id}`)).said).to.match(/^The action is SENT;/);
-    expect((await heph(`outbox sent ${randomUUID()}`)).said).to.match(/^There is no such action/);
-    expect((await heph('outbox sent x')).code).to.equal(1);
-    const steps = await run(database.db, sql.unsafe`select moved_by from outbox_step where action_id = ${id} order by at`);
-    expect(steps.map(({ moved_by }) => moved_by)).to.deep.equal(['server', 'server', 'operator']);
   });
 });

@@ -5,7 +5,7 @@ import { expect } from 'chai';
 import { reconcileSlots } from '../../db/ledger/slots.ts';
 import { migrationNames } from '../../db/migrate.ts';
 import { isEnvironmentModel } from '../../db/models/environment.ts';
-import { createOpsListener, type HttpListener, type ReadinessPart, requireLoopback } from '../../src/http/index.ts';
+import { createOpsListener, type HttpListener, type ReadinessPart, requireLocalAdmin } from '../../src/http/index.ts';
 import { silentLog } from '../../src/kernel/log.ts';
 import {
   capacityPart,
@@ -39,7 +39,7 @@ describe('the operations listener', () => {
       started: () => started,
       metrics,
       actors,
-      adminGuard: requireLoopback,
+      adminGuard: requireLocalAdmin,
       connectionsMax: 50,
       log: silentLog,
       observe: metrics.observeRequest,
@@ -168,7 +168,7 @@ describe('the operations listener', () => {
       started: () => true,
       metrics,
       actors,
-      adminGuard: requireLoopback,
+      adminGuard: requireLocalAdmin,
       connectionsMax: 50,
       log: silentLog,
     });

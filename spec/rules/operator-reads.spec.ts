@@ -67,10 +67,10 @@ describe('what an operator reads', () => {
 
     it('paused, in its workspace or everywhere', async () => {
       const [here, there] = [await question(), await question()];
-      await pauseClaims(database.db, here.person.workspaceId, { operator: 'local', reason: 'a test' });
+      await pauseClaims(database.db, { workspaceId: here.person.workspaceId, surface: null }, { operator: 'local', reason: 'a test' });
       expect(await why(here.turnId)).to.equal('paused');
       expect(await why(there.turnId)).to.equal('no-server');
-      await pauseClaims(database.db, null, { operator: 'local', reason: 'a test' });
+      await pauseClaims(database.db, { workspaceId: null, surface: null }, { operator: 'local', reason: 'a test' });
       expect(await why(there.turnId)).to.equal('paused');
     });
   });
@@ -218,15 +218,7 @@ describe('what an operator reads', () => {
     const desk = await open();
     const { body, text } = await desk.get(`turns/${asked.turnId}`);
     const whats = body.timeline.map(({ what }: { what: string }) => what);
-    expect(whats.filter((what: string) => what !== 'sandbox')).to.deep.equal([
-      'asked',
-      'entry',
-      'claimed',
-      'attempt',
-      'call',
-      'entry',
-      'ended',
-    ]);
+    expect(whats.filter((what: string) => what !== 'sandbox')).to.deep.equal(['asked', 'entry', 'claimed', 'call', 'entry', 'ended']);
     expect(body.timeline.find(({ what }: { what: string }) => what === 'ended').detail).to.equal('DONE');
     expect(text).to.not.include('words');
     expect((await desk.get(`turns/${uuidv7()}`)).body.code).to.equal('TURN_NOT_FOUND');
@@ -239,7 +231,7 @@ describe('what an operator reads', () => {
     await describeHost(db, it.hostId, 'heph 9.9.9');
     const { turnId, person } = await question();
     await aged(turnId, 120_000);
-    await pauseClaims(db, person.workspaceId, { operator: 'local', reason: 'they asked for it' });
+    await pauseClaims(db, { workspaceId: person.workspaceId, surface: null }, { operator: 'local', reason: 'they asked for it' });
     const failed = await question();
     await sqlRun(sql.unsafe`with t as (update mentor_turn set status = 'FAILED', error_code = 'BUDGET', error_text = 'x', ended_at = clock_timestamp()
       where id = ${failed.turnId}) update agent_run set state = 'ENDED', ended_at = clock_timestamp() where turn_id = ${failed.turnId} returning 1`);
@@ -254,7 +246,32 @@ describe('what an operator reads', () => {
     expect(body.servers[0]).to.include({ id: it.hostId, build: 'heph 9.9.9', state: 'up', sandboxes: 1, running: 1, self: true });
     expect(body.pauses).to.have.length(1);
     expect(body.pauses[0]).to.include({ reason: 'they asked for it', operator: 'local' });
+    expect(body.outbox).to.deep.equal({ pending: 0, uncertain: 0, oldestMs: null });
     expect(body.stuck).to.deep.equal({ byRule: [], lookedAt: 2, complete: true });
+  });
+
+  it('finds turns by workspace, surface, conversation, reason and rule, newest or oldest first, page by page', async () => {
+    await reconcileSlots(database.db, 4);
+    const asked = [await question(), await question(), await question()];
+    const ids = asked.map(({ turnId }) => turnId);
+    const desk = await open();
+    const found = async (query: string) => (await desk.get(`turns?${query}`)).body.turns.map(({ id }: { id: string }) => id);
+    expect(await found('sort=oldest')).to.deep.equal(ids);
+    expect(await found('sort=newest')).to.deep.equal([...ids].reverse());
+    const first = (await desk.get('turns?sort=oldest&limit=2')).body;
+    expect(await found(`sort=oldest&limit=2&before=${first.nextBefore}`)).to.deep.equal([ids[2]]);
+    const [slug] = await sqlRun(sql.unsafe`select slug from workspace where id = ${asked[1]?.person.workspaceId ?? ''}::uuid`);
+    expect(await found(`workspace=${slug?.['slug']}`)).to.deep.equal([ids[1]]);
+    expect(await found(`conversation=${asked[0]?.conversationId}`)).to.deep.equal([ids[0]]);
+    expect(await found('surface=slack')).to.deep.equal([]);
+    expect(await found('surface=app&why=no-server')).to.deep.equal(ids);
+    expect(await found('why=no-slot')).to.deep.equal([]);
+    await aged(String(ids[2]), STUCK_AFTER_MS.unclaimed);
+    expect(await found('state=stuck')).to.deep.equal([ids[2]]);
+    expect(await found('rule=QUEUED_NO_SERVER')).to.deep.equal([ids[2]]);
+    expect(await found('state=stuck&rule=STOPPING_LONG')).to.deep.equal([]);
+    for (const query of ['why=odd', 'rule=odd', 'surface=fax', 'conversation=it', 'workspace=Odd!', 'sort=odd'])
+      expect((await desk.get(`turns?${query}`)).status, query).to.equal(400);
   });
 
   it('refuses a page that is no page, and a caller from elsewhere', async () => {

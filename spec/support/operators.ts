@@ -7,13 +7,13 @@ import type { Database } from '../../db/pool.ts';
 import { runAdminCommand } from '../../src/cli/run.ts';
 import { createOpsListener, type OpsListenerOptions, requireLocalAdmin } from '../../src/http/index.ts';
 import { silentLog } from '../../src/kernel/log.ts';
-import { createMetrics, OperatorActions, type OperatorHands, OperatorView } from '../../src/ops/index.ts';
+import { createMetrics, OperatorDesk as Desk, type OperatorHands } from '../../src/ops/index.ts';
 import { type Answer, answerOf } from './http-rig.ts';
 
 export interface OperatorDesk {
   readonly url: string;
   readonly hands: OperatorHands & { drains: number };
-  get(path: string): Promise<Answer>;
+  get(path: string, headers?: Record<string, string>): Promise<Answer>;
   post(path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
   /** `heph …`: its exit code and what it said. */
   heph(...args: readonly string[]): Promise<{ code: number; said: string }>;
@@ -25,7 +25,7 @@ function noHands(): Pick<OperatorHands, 'stopTurn' | 'reap' | 'turnEnded'> {
   return { stopTurn: async () => ({ kind: 'no-turn' }), reap: async () => 0, turnEnded: () => undefined };
 }
 
-export interface DeskOptions extends Partial<Pick<OpsListenerOptions, 'pageFolder' | 'parts' | 'members'>> {
+export interface DeskOptions extends Partial<Pick<OpsListenerOptions, 'pageFolder' | 'parts' | 'members' | 'adminGuard' | 'signIn'>> {
   readonly actors?: Actors;
   readonly hostId?: string;
 }
@@ -43,8 +43,8 @@ export async function openDesk(db: Database, options: DeskOptions = {}): Promise
     drain: () => void hands.drains++,
     draining: () => hands.drains > 0,
   };
-  const view = new OperatorView(db, hostId);
-  const actions = new OperatorActions({ db, log: silentLog, hands, hostId, skipped: failureTexts('Heph').skipped });
+  const memory = { actors: () => actors?.views() ?? [], runners: () => [] };
+  const operators = new Desk({ db, log: silentLog, hands, hostId, memory, skipped: failureTexts('Heph').skipped });
   const listener = createOpsListener({
     ...{
       parts: [],
@@ -55,19 +55,12 @@ export async function openDesk(db: Database, options: DeskOptions = {}): Promise
       log: silentLog,
     },
     ...{ adminGuard: requireLocalAdmin, ...listening },
-    operators: {
-      overview: () => view.overview(),
-      turns: (query) => view.turns(query),
-      turn: (id) => view.turn(id),
-      actions: (before, limit) => view.actions(before, limit),
-      preview: (ask) => actions.preview(ask),
-      run: (order) => actions.run(order),
-    },
+    operators,
   });
   const url = `http://127.0.0.1:${await listener.start('127.0.0.1', 0)}`;
   return {
     ...{ url, hands },
-    get: async (path) => answerOf(await fetch(`${url}/admin/api/${path}`)),
+    get: async (path, headers = {}) => answerOf(await fetch(`${url}/admin/api/${path}`, { headers })),
     async post(path, body = {}, headers = {}) {
       const init = { method: 'POST', body: JSON.stringify(body), headers: { 'content-type': 'application/json', ...headers } };
       return answerOf(await fetch(`${url}/admin/api/${path}`, init));

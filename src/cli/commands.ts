@@ -21,6 +21,8 @@ export interface AdminRequest {
   readonly show?: (answer: unknown) => string;
   /** Said when it is done. */
   readonly done?: string;
+  /** Longer than other requests may take. */
+  readonly timeoutMs?: number;
 }
 
 export interface Given {

@@ -1,20 +1,12 @@
 /**
  * Owns: the commands of an operator: what each is called, which options it takes, which request it makes and how its answer reads.
  */
-import type {
-  ActionPreview,
-  ActionResult,
-  OperatorActionName,
-  OperatorTurn,
-  OperatorTurnPage,
-  OperatorTurns,
-} from '../contract/operators.ts';
-import { uuidv7 } from '../kernel/ids.ts';
-import { type AdminRequest, type Command, type Given, optional, text } from './commands.ts';
+import type { OperatorTurn, OperatorTurnPage, OperatorTurns, TurnAction } from '../contract/operators.ts';
+import { ACT, act } from './act.ts';
+import { type Command, type Given, optional } from './commands.ts';
 import { table } from './table.ts';
 
 const first = ({ positionals }: Given) => positionals[0] as string;
-const ACT = { usage: '--reason TEXT [--preview] [--key KEY]', options: ['reason', 'key'], flags: ['preview'] } as const;
 const SECOND_MS = 1_000;
 
 /** `90000` -> `1m30s`; negative: over for so long. */
@@ -46,51 +38,46 @@ function showTurn(answer: unknown): string {
   return `${table([line(turn)])}${advice}\n${table(timeline.map(({ at, what, detail }) => ({ at, what, detail })))}`;
 }
 
-/** What an action answers: the preview's sentence, or what was so before and is now. */
-function showAction(answer: unknown): string {
-  if ('effect' in (answer as object)) {
-    const { allowed, effect } = answer as ActionPreview;
-    return `${allowed ? 'It would be done' : 'It would be refused'}: ${effect}\n`;
-  }
-  const { action, target, before, after, repeated } = answer as ActionResult;
-  const said = (note: object | null) =>
-    Object.entries(note ?? {})
-      .map(([name, value]) => `${name}=${value ?? '-'}`)
-      .join(' ');
-  return `${action} ${target}${repeated ? ' (done before with this key)' : ''}\n  before: ${said(before)}\n  after:  ${said(after)}\n`;
-}
-
-function act(given: Given, path: string, workspace?: string | null): AdminRequest {
-  const place = workspace === undefined ? {} : { workspace };
-  if (given.options['preview'] === true) return { method: 'POST', path: `${path}?preview=true`, body: place, show: showAction };
-  const body = { reason: text(given, 'reason'), idempotencyKey: optional(given, 'key') ?? uuidv7(), ...place };
-  return { method: 'POST', path, body, show: showAction };
-}
-
-const ofTurn = (action: OperatorActionName, about: string): Command => ({
+const ofTurn = (action: TurnAction, about: string): Command => ({
   ...{ words: `turn ${action}`, about, arguments: 1, options: ACT.options, flags: ACT.flags, usage: `ID ${ACT.usage}` },
   request: (given) => act(given, `turns/${encodeURIComponent(first(given))}/${action}`),
 });
 
 const ofClaims = (what: 'pause' | 'resume', about: string): Command => ({
-  ...{ words: `claims ${what}`, about, arguments: 0, options: [...ACT.options, 'workspace'], flags: ACT.flags },
-  usage: `[--workspace SLUG] ${ACT.usage}`,
-  request: (given) => act(given, `claims/${what}`, optional(given, 'workspace') ?? null),
+  ...{ words: `claims ${what}`, about, arguments: 0, options: [...ACT.options, 'workspace', 'surface'], flags: ACT.flags },
+  usage: `[--workspace SLUG | --surface app|slack] ${ACT.usage}`,
+  request(given) {
+    const [workspace, surface] = [optional(given, 'workspace') ?? null, optional(given, 'surface') ?? null];
+    return act(given, `claims/${what}`, { workspace, ...(surface === null ? {} : { surface }) });
+  },
 });
+
+/** Which turns: the same for the list and for a batch. */
+export const FILTER_OPTIONS = ['state', 'workspace', 'surface', 'conversation', 'why', 'rule'] as const;
+export const FILTER_USAGE =
+  '[--state open|queued|running|stuck|ended] [--workspace SLUG] [--surface app|slack] [--conversation ID] [--why WAITS] [--rule RULE]';
+
+/** Of these options, those that were given. */
+export function chosen(given: Given, names: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    names.flatMap((name) => {
+      const value = optional(given, name);
+      return value === undefined ? [] : [[name, value]];
+    }),
+  );
+}
 
 export const OPS_COMMANDS: readonly Command[] = [
   {
     words: 'turns',
-    usage: '[--state open|queued|running|stuck|ended] [--limit N] [--before ID]',
+    usage: `${FILTER_USAGE} [--sort newest|oldest] [--limit N] [--before ID]`,
     about: 'what runs and what waits, and why; stuck: what a working installation would not have, by the rule that says so',
-    ...{ options: ['state', 'limit', 'before'], arguments: 0 },
-    request(given) {
-      const query = ['state', 'limit', 'before'].flatMap((name) => {
-        const value = optional(given, name);
-        return value === undefined ? [] : [[name, value]];
-      });
-      return { method: 'GET', path: `turns?${new URLSearchParams(query)}`, show: showTurns };
-    },
+    ...{ options: [...FILTER_OPTIONS, 'sort', 'limit', 'before'], arguments: 0 },
+    request: (given) => ({
+      method: 'GET',
+      path: `turns?${new URLSearchParams(chosen(given, [...FILTER_OPTIONS, 'sort', 'limit', 'before']))}`,
+      show: showTurns,
+    }),
   },
   {
     ...{ words: 'turn show', usage: 'ID', about: 'one turn: what happened when, without its words', options: [], arguments: 1 },
@@ -98,6 +85,7 @@ export const OPS_COMMANDS: readonly Command[] = [
   },
   ofTurn('stop', 'stop a turn as its person would; --preview only says what would happen'),
   ofTurn('requeue', 'take its first attempt back: its sandbox ends and it waits again'),
+  ofTurn('release', 'take its lease back whatever it is: the last attempt fails with it, a stopped turn frees its slot'),
   ofTurn('skip', 'fail a question that waits, so that those behind it go on'),
   ofClaims('pause', 'start no turn any more; those that run go on'),
   ofClaims('resume', 'start turns again'),

@@ -1,22 +1,23 @@
 /**
  * Owns: running one admin command: its arguments, its request to the running server, what is printed.
- * Does not own: which commands there are (commands.ts, people-commands.ts, slack-commands.ts, ops-commands.ts).
+ * Does not own: which commands there are (commands.ts, people-commands.ts, slack-commands.ts, ops-commands.ts, desk-commands.ts).
  */
 import { parseArgs } from 'node:util';
 import { type AdminRequest, type Command, COMMANDS as MODEL_COMMANDS, UsageError } from './commands.ts';
+import { DESK_COMMANDS } from './desk-commands.ts';
 import { OPS_COMMANDS } from './ops-commands.ts';
 import { PEOPLE_COMMANDS } from './people-commands.ts';
 import { SLACK_COMMANDS } from './slack-commands.ts';
 import { table } from './table.ts';
 
-const COMMANDS: readonly Command[] = [...MODEL_COMMANDS, ...PEOPLE_COMMANDS, ...SLACK_COMMANDS, ...OPS_COMMANDS];
+const COMMANDS: readonly Command[] = [...MODEL_COMMANDS, ...PEOPLE_COMMANDS, ...SLACK_COMMANDS, ...OPS_COMMANDS, ...DESK_COMMANDS];
 
 export interface CliContext {
   /** The operations listener, for example `http://127.0.0.1:9090`. */
   readonly opsUrl: string;
+  /** Says who the operator is: a token of a role, or the key that a server printed; null or absent: this machine is. */
+  readonly token?: string | null;
   readonly readInput: () => Promise<string>;
-  /** What the server printed for operators; null: nothing was given. */
-  readonly operatorKey?: string | null;
   readonly out: (text: string) => void;
   readonly err: (text: string) => void;
 }
@@ -71,16 +72,18 @@ function parse({ options, flags = [] }: Command, args: readonly string[]) {
   }
 }
 
-async function send({ method, path, body, list, show, done }: AdminRequest, context: CliContext): Promise<number> {
-  const { opsUrl, operatorKey = null, out, err } = context;
+async function send(
+  { method, path, body, list, show, done, timeoutMs }: AdminRequest,
+  { opsUrl, token = null, out, err }: CliContext,
+): Promise<number> {
   const headers = {
+    ...(token === null ? {} : { authorization: `Bearer ${token}` }),
     ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-    ...(operatorKey === null ? {} : { authorization: `Bearer ${operatorKey}` }),
   };
-  const json = { headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) };
+  const sent = { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) };
   let response: Response;
   try {
-    response = await fetch(`${opsUrl}/admin/api/${path}`, { method, ...json, signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS) });
+    response = await fetch(`${opsUrl}/admin/api/${path}`, { ...sent, signal: AbortSignal.timeout(timeoutMs ?? REQUEST_TIMEOUT_MS) });
   } catch {
     err(`No server answers at ${opsUrl}. Start Heph, or set HEPH_OPS_PORT (and HEPH_BIND) to where it is.\n`);
     return 1;

@@ -1,15 +1,10 @@
 /**
- * Owns: the operators' commands for Slack and the outbox: what each is called, which options it takes and which request it makes.
+ * Owns: the operators' commands for Slack: what each is called, which options it takes and which request it makes.
  */
-import type { OutboxDecision, SlackConnectInput } from '../contract/slack.ts';
-import { type Command, type Given, optional, text } from './commands.ts';
+import type { SlackConnectInput } from '../contract/slack.ts';
+import { type Command, type Given, text } from './commands.ts';
 
 const first = ({ positionals }: Given) => positionals[0] as string;
-
-const decide = (decision: OutboxDecision, about: string, done: string): Command => ({
-  ...{ words: `outbox ${decision}`, usage: 'ID', about, options: [], arguments: 1 },
-  request: (given) => ({ method: 'POST', path: `outbox/${encodeURIComponent(first(given))}`, body: { decision }, done }),
-});
 
 export const SLACK_COMMANDS: readonly Command[] = [
   {
@@ -36,14 +31,4 @@ export const SLACK_COMMANDS: readonly Command[] = [
       done: `The team ${first(given)} is disconnected, and what was written in Slack is erased.`,
     }),
   },
-  {
-    ...{ words: 'outbox list', usage: '[--state STATE]', options: ['state'], arguments: 0 },
-    about: 'what is not sent yet, or may not be; UNCERTAIN: nobody knows whether Slack has it',
-    request(given) {
-      const state = optional(given, 'state');
-      return { method: 'GET', path: state === undefined ? 'outbox' : `outbox?state=${encodeURIComponent(state)}`, list: 'outbox' };
-    },
-  },
-  decide('sent', 'an uncertain action is in Slack: you have seen it', 'The action is marked as sent.'),
-  decide('again', 'send an action again: it is not in Slack, or its reason is gone', 'The action is sent again.'),
 ];

@@ -86,7 +86,7 @@ function readScopes(read: Reader): string {
 }
 
 /** An https URL, or an http one of this machine; without a user, a query or a fragment. */
-function secureUrl(read: Reader, name: string): URL | null {
+export function secureUrl(read: Reader, name: string): URL | null {
   const url = read.url(name, ['https:', 'http:']);
   if (!url?.protocol.startsWith('http')) return null; // with a complaint, when it is set
   const secure = url.protocol === 'https:' || isLoopbackHost(url.hostname);

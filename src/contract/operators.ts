@@ -3,13 +3,32 @@
  * line and the operator page speak it. Ids, codes, counts and times; never words of a conversation.
  */
 import { z } from 'zod';
-import { idSchema, type Surface, type TurnStatus } from './common.ts';
+import { idSchema, type Surface, surfaceSchema, type TurnStatus } from './common.ts';
+import { slugSchema } from './people.ts';
+
+/** What somebody may do on the operations listener, the least first: read; act on turns, claims and servers; configure, and see words. */
+export const OPS_ROLES = ['viewer', 'operator', 'admin'] as const;
+export type OpsRole = (typeof OPS_ROLES)[number];
+
+export function mayAs(role: OpsRole, needed: OpsRole): boolean {
+  return OPS_ROLES.indexOf(role) >= OPS_ROLES.indexOf(needed);
+}
+
+/** `GET /admin/api/me`. */
+export interface OperatorMe {
+  /** As the log of actions has it: `local`, `token:…`, or the id of an account. */
+  readonly name: string;
+  readonly role: OpsRole;
+  /** Where a POST signs out; null: there is nothing to sign out of. */
+  readonly signOutUrl: string | null;
+}
 
 /**
  * Why a turn waits. `behind`: another turn of its conversation is first. `paused`: an operator paused claims. `no-server`: no server that
  * starts sandboxes is there. `sandbox-cannot-start`: starts failed. `no-slot`, `no-sandbox`: there is none yet. `starting`: nothing is missing.
  */
-export type WaitReason = 'behind' | 'paused' | 'no-server' | 'sandbox-cannot-start' | 'no-slot' | 'no-sandbox' | 'starting';
+export const WAIT_REASONS = ['behind', 'paused', 'no-server', 'sandbox-cannot-start', 'no-slot', 'no-sandbox', 'starting'] as const;
+export type WaitReason = (typeof WAIT_REASONS)[number];
 
 /** Rules by which a turn is stuck; src/ops/stuck.ts has them with their bounds. */
 export const STUCK_RULES = [
@@ -59,12 +78,26 @@ export interface OperatorTurn {
 
 export const TURN_STATES = ['open', 'queued', 'running', 'stuck', 'ended'] as const;
 export const OPERATOR_PAGE = { defaultRows: 50, maxRows: 200 } as const;
-const limitSchema = z.coerce.number().int().min(1).max(OPERATOR_PAGE.maxRows).default(OPERATOR_PAGE.defaultRows);
+export const limitSchema = z.coerce.number().int().min(1).max(OPERATOR_PAGE.maxRows).default(OPERATOR_PAGE.defaultRows);
 
-export const turnsQuerySchema = z.strictObject({
+/** Which turns; each member that is absent: all. */
+export const turnFilterSchema = z.strictObject({
   state: z.enum(TURN_STATES).default('open'),
+  workspace: slugSchema.optional(),
+  surface: surfaceSchema.optional(),
+  conversation: idSchema.optional(),
+  /** Why they wait. */
+  why: z.enum(WAIT_REASONS).optional(),
+  /** By which rule they are stuck. */
+  rule: z.enum(STUCK_RULES).optional(),
+});
+export type TurnFilterInput = z.infer<typeof turnFilterSchema>;
+
+export const turnsQuerySchema = turnFilterSchema.extend({
   limit: limitSchema,
-  /** Turns older than this one. */
+  /** By age. Stuck turns are always oldest first. */
+  sort: z.enum(['newest', 'oldest']).default('newest'),
+  /** The last turn of the page before. */
   before: idSchema.optional(),
 });
 export type TurnsQuery = z.infer<typeof turnsQuerySchema>;
@@ -83,6 +116,8 @@ export interface TimelineEvent {
   readonly what: string;
   /** Codes, counts and sizes; of an action its reason. */
   readonly detail: string;
+  /** Of an `entry`: its id, to reveal it by. */
+  readonly entryId?: string;
 }
 
 export interface OperatorTurnPage {
@@ -114,32 +149,43 @@ export interface Overview {
   readonly turns: { readonly running: number; readonly stopping: number; readonly queued: number; readonly oldestWaitingMs: number | null };
   /** By rule, of the oldest open turns; `lookedAt` turns were judged, and there may be more when `complete` is false. */
   readonly stuck: { readonly byRule: readonly Counted[]; readonly lookedAt: number; readonly complete: boolean };
+  /** What is to be said and is not yet; `uncertain`: nobody knows whether it was. */
+  readonly outbox: { readonly pending: number; readonly uncertain: number; readonly oldestMs: number | null };
   /** Of the last hour. */
   readonly failures: readonly Counted[];
   readonly modelCalls: readonly Counted[];
   readonly sandboxes: readonly Counted[];
   readonly servers: readonly ServerView[];
   readonly pauses: readonly {
-    /** null: the installation. */
+    /** Both null: the installation. */
     readonly workspace: string | null;
+    readonly surface: Surface | null;
     readonly reason: string;
     readonly operator: string;
     readonly pausedAt: string;
   }[];
 }
 
-export const ACTIONS = ['stop', 'requeue', 'skip', 'pause-claims', 'resume-claims', 'drain'] as const;
+/** Actions on one turn. */
+export const TURN_ACTIONS = ['stop', 'requeue', 'skip', 'release'] as const;
+export type TurnAction = (typeof TURN_ACTIONS)[number];
+export const ACTIONS = [
+  ...TURN_ACTIONS,
+  ...(['pause-claims', 'resume-claims', 'drain', 'outbox-sent', 'outbox-again', 'reveal-entry', 'set-operator'] as const),
+] as const;
 export type OperatorActionName = (typeof ACTIONS)[number];
 
-const reasonSchema = z.string().trim().min(1, 'say why').max(500);
-const keySchema = z.string().min(1).max(128);
+export const REASON_MAX_CHARS = 500;
+export const reasonSchema = z.string().trim().min(1, 'say why').max(REASON_MAX_CHARS);
+export const keySchema = z.string().min(1).max(128);
 
-/** Body of an action. A preview needs neither member. */
+/** Body of an action. A preview needs neither reason nor key. */
 export const actionInputSchema = z.strictObject({
   reason: reasonSchema,
   idempotencyKey: keySchema,
-  /** Of pause and resume: a workspace's slug; null or absent: the installation. */
+  /** Of pause and resume: a workspace's slug, or a surface, not both; neither: the installation. */
   workspace: z.string().min(1).max(63).nullable().optional(),
+  surface: surfaceSchema.nullable().optional(),
 });
 export const previewInputSchema = actionInputSchema.partial();
 
@@ -166,6 +212,8 @@ export interface OperatorActionView {
   readonly before: Note;
   readonly after: Note | null;
   readonly at: string;
+  /** The batch that it belongs to. */
+  readonly batchId: string | null;
 }
 
 /** `repeated`: this key was used before; nothing was done again. */

@@ -1,5 +1,5 @@
 /**
- * Owns: the admin wire of the operations listener for Slack and the outbox. The command line speaks it.
+ * Owns: the admin wire of the operations listener for Slack. The command line speaks it.
  */
 import { z } from 'zod';
 
@@ -16,11 +16,7 @@ export type SlackConnectInput = z.infer<typeof slackConnectSchema>;
 
 export const slackDisconnectSchema = z.strictObject({ team: teamSchema });
 
-export const outboxDecisionSchema = z.strictObject({ decision: z.enum(['sent', 'again']) });
-export type OutboxDecision = z.infer<typeof outboxDecisionSchema>['decision'];
-
 export const OUTBOX_STATES = ['PENDING', 'SENDING', 'SENT', 'RETRY', 'UNCERTAIN', 'PARKED', 'DEAD'] as const;
-export const outboxStateSchema = z.enum(OUTBOX_STATES);
 
 export interface SlackConnectionView {
   readonly team: string;
@@ -37,17 +33,4 @@ export interface SlackCheckView {
   readonly ok: string;
   /** What to do about it. */
   readonly next: string;
-}
-
-export interface OutboxActionView {
-  readonly id: string;
-  readonly state: string;
-  /** Why it is in this state: a code, never words of a person. */
-  readonly reason: string | null;
-  readonly workspace: string;
-  readonly team: string;
-  readonly channel: string;
-  readonly turn: string | null;
-  readonly attempts: number;
-  readonly createdAt: string;
 }

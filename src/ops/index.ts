@@ -2,8 +2,9 @@
 export type { GaugeSources } from './gauges.ts';
 export type { InstallationLoad } from './installation-gauges.ts';
 export { createMetrics, type Metrics, type RecoveryCause, type RequestSample, type TurnSample } from './metrics.ts';
-export { OperatorActions, type OperatorHands } from './operator-actions.ts';
-export { countStuck, OperatorView } from './operator-view.ts';
+export type { OperatorHands } from './operator-deeds.ts';
+export { OperatorDesk } from './operator-desk.ts';
+export { countStuck } from './operator-view.ts';
 export {
   capacityPart,
   databasePart,

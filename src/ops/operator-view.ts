@@ -1,15 +1,14 @@
 /**
  * Owns: what operators read, from PostgreSQL alone: the overview, pages of turns, one turn, the log of actions.
- * Does not own: what is so (db/ops), what is stuck (stuck.ts), what operators do (operator-actions.ts).
+ * Does not own: what is so (db/ops), what is stuck (stuck.ts), the other pages (operator-pages.ts), what operators do (operator-actions.ts).
  */
-import { readCalls } from '../../db/models/usage.ts';
-import { type ActionRow, readActions, readActionsOf } from '../../db/ops/actions.ts';
+import { type ActionRow, readActions } from '../../db/ops/actions.ts';
 import { type HostFacts, readHosts } from '../../db/ops/hosts.ts';
 import { readCallOutcomes, readFailures, readLoad, readSandboxStates } from '../../db/ops/overview.ts';
 import { readPauses } from '../../db/ops/pauses.ts';
-import { readTurnEntries, readTurnEpochs, readTurnSandboxes } from '../../db/ops/timeline.ts';
-import { readTurnFacts, type TurnFacts } from '../../db/ops/turn-facts.ts';
+import { readTurnFacts, type TurnFacts, type TurnFilter } from '../../db/ops/turn-facts.ts';
 import type { Executor } from '../../db/pool.ts';
+import { outboxSize } from '../../db/slack/outbox.ts';
 import type {
   OperatorActionView,
   OperatorTurnPage,
@@ -17,10 +16,11 @@ import type {
   Overview,
   ServerView,
   StuckRule,
-  TimelineEvent,
+  TurnFilterInput,
   TurnsQuery,
 } from '../contract/operators.ts';
-import { stuckRules, toOperatorTurn } from './stuck.ts';
+import { stuckRules, toOperatorTurn, whyWaiting } from './stuck.ts';
+import { readTimeline } from './turn-timeline.ts';
 
 /** Turns that are judged for the overview and the list of stuck ones, oldest first. */
 export const JUDGED_MAX = 1_000;
@@ -39,68 +39,72 @@ export class OperatorView {
     const db = this.#db;
     const [load, stuck] = await Promise.all([readLoad(db), countStuck(db)]);
     const [failures, modelCalls, sandboxes] = await Promise.all([readFailures(db), readCallOutcomes(db), readSandboxStates(db)]);
-    const [hosts, pauses] = await Promise.all([readHosts(db), readPauses(db)]);
+    const [hosts, pauses, outbox] = await Promise.all([readHosts(db), readPauses(db), outboxSize(db)]);
+    const { pending, uncertain } = outbox;
     return {
       slots: { limit: load.slots_total, held: load.slots_held, free: load.slots_free, retiring: load.slots_retiring },
       turns: { running: load.running, stopping: load.stopping, queued: load.queued, oldestWaitingMs: load.oldest_waiting_ms },
       stuck,
+      outbox: { pending, uncertain, oldestMs: pending + uncertain === 0 ? null : Math.round(outbox.oldestAgeS * 1_000) },
       ...{ failures, modelCalls, sandboxes, servers: hosts.map((host) => toServer(host, this.#selfId)) },
       pauses: pauses.map(({ paused_at: pausedAt, ...pause }) => ({ ...pause, pausedAt })),
     };
   }
 
-  async turns({ state, limit, ...query }: TurnsQuery): Promise<OperatorTurns> {
-    const before = query.before ?? null;
-    if (state === 'stuck') return stuckPage(await this.#facts({ list: 'stuck', limit: JUDGED_MAX }), limit, before);
-    const lists = state === 'open' ? (['queued', 'running'] as const) : ([state] as const);
+  async turns({ limit, sort, ...query }: TurnsQuery): Promise<OperatorTurns> {
+    const { before = null, ...asked } = query;
+    const { state, why, rule } = asked;
+    const oldestFirst = sort === 'oldest';
+    if (state === 'stuck' || why !== undefined || rule !== undefined) return this.#judgedPage(asked, { limit, before });
     // One more than the page, so that the last page is known.
-    const found = await Promise.all(lists.map((list) => this.#facts({ list, before, limit: limit + 1 })));
-    const sorted = found.flat().sort((a, b) => (a.id < b.id ? 1 : -1));
-    const page = sorted.slice(0, limit);
-    return { turns: page.map(toOperatorTurn), nextBefore: sorted.length > limit ? (page.at(-1)?.id ?? null) : null };
+    const page = { before, limit: limit + 1, oldestFirst, filter: filterOf(asked) };
+    const found = await Promise.all(LISTS[state].map((list) => this.#facts({ list, ...page })));
+    const sorted = found.flat().sort((a, b) => (a.id < b.id === oldestFirst ? -1 : 1));
+    const shown = sorted.slice(0, limit);
+    return { turns: shown.map(toOperatorTurn), nextBefore: sorted.length > limit ? (shown.at(-1)?.id ?? null) : null };
+  }
+
+  /** What must be judged turn by turn: of the oldest that the rest of the filter has. Oldest first, so a page begins after `before`. */
+  async #judgedPage(asked: TurnFilterInput, { limit, before }: { limit: number; before: string | null }): Promise<OperatorTurns> {
+    const judged = await this.#judged(asked, before);
+    const shown = judged.turns.slice(0, limit);
+    const next = judged.turns.length > limit ? (shown.at(-1)?.id ?? null) : judged.goOnAfter;
+    return { turns: shown.map(toOperatorTurn), nextBefore: next };
+  }
+
+  async #judged(
+    asked: TurnFilterInput,
+    before: string | null,
+  ): Promise<{ readonly turns: readonly TurnFacts[]; readonly goOnAfter: string | null }> {
+    const { state, why, rule } = asked;
+    const [filter, limit] = [filterOf(asked), JUDGED_MAX];
+    const lists =
+      state === 'stuck'
+        ? [await this.#facts({ list: 'stuck', limit, filter })]
+        : await Promise.all(LISTS[state].map((list) => this.#facts({ list, before, limit, filter, oldestFirst: true })));
+    const facts = lists
+      .flat()
+      .filter(({ id }) => before === null || id > before)
+      .sort((a, b) => (a.id < b.id ? -1 : 1))
+      .slice(0, JUDGED_MAX);
+    const turns = facts.filter((one) => {
+      const fired = stuckRules(one);
+      if (state === 'stuck' && fired.length === 0) return false;
+      return (why === undefined || whyWaiting(one) === why) && (rule === undefined || fired.includes(rule));
+    });
+    const full = state !== 'stuck' && facts.length === JUDGED_MAX;
+    return { turns, goOnAfter: full ? (facts.at(-1)?.id ?? null) : null };
+  }
+
+  /** The turns of a filter, oldest first, at most `limit` of them. */
+  async matching(asked: TurnFilterInput, limit: number): Promise<readonly TurnFacts[]> {
+    return (await this.#judged(asked, null)).turns.slice(0, limit);
   }
 
   /** null: there is no such turn. */
   async turn(id: string): Promise<OperatorTurnPage | null> {
     const [facts] = await this.#facts({ list: 'one', id });
-    if (!facts) return null;
-    const [epochs, calls, entries, sandboxes, actions] = await Promise.all([
-      readTurnEpochs(this.#db, id),
-      readCalls(this.#db, id),
-      readTurnEntries(this.#db, id),
-      readTurnSandboxes(this.#db, id),
-      readActionsOf(this.#db, id),
-    ]);
-    const events: TimelineEvent[] = [
-      { at: facts.created_at, what: 'asked', detail: `on ${facts.surface}` },
-      ...(facts.started_at === null ? [] : [{ at: facts.started_at, what: 'claimed', detail: 'for the first time' }]),
-      ...epochs.map((one) => ({
-        at: one.first_call_at,
-        what: 'attempt',
-        detail: `${one.attempt} (epoch ${one.epoch}): ${one.calls} model call(s)`,
-      })),
-      ...calls.map(({ openedAt: at, outcome, model, tokens, cost }) => ({
-        ...{ at, what: 'call' },
-        detail: `${model}: ${outcome}, ${tokens.input ?? '?'} + ${tokens.cacheRead ?? 0} cached in, ${tokens.output ?? '?'} out, cost ${cost ?? 'open'}`,
-      })),
-      ...sandboxes.flatMap((box) => [
-        { at: box.created_at, what: 'sandbox', detail: `started on ${box.host}` },
-        ...(box.ended_at === null ? [] : [{ at: box.ended_at, what: 'sandbox', detail: box.start_failed ? 'could not start' : 'ended' }]),
-      ]),
-      ...actions.map(({ created_at: at, action, operator, reason }) => ({
-        at,
-        what: 'action',
-        detail: `${action} by ${operator}: ${reason}`,
-      })),
-      ...entries.map((entry) => ({
-        ...{ at: entry.created_at, what: 'entry' },
-        detail: `${entry.seq} ${entry.kind}, ${entry.bytes} bytes${entry.erased ? ', erased' : ''}`,
-      })),
-      ...(facts.ended_at === null
-        ? []
-        : [{ at: facts.ended_at, what: 'ended', detail: [facts.status, facts.error_code].filter(Boolean).join(' ') }]),
-    ];
-    return { turn: toOperatorTurn(facts), timeline: events.sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0)) };
+    return facts ? { turn: toOperatorTurn(facts), timeline: await readTimeline(this.#db, facts) } : null;
   }
 
   async actions(before: string | null, limit: number): Promise<{ actions: readonly OperatorActionView[]; nextBefore: string | null }> {
@@ -122,11 +126,15 @@ export async function countStuck(db: Executor): Promise<Overview['stuck']> {
   return { byRule: [...counts].map(([name, count]) => ({ name, count })), lookedAt: facts.length, complete: facts.length < JUDGED_MAX };
 }
 
-/** Oldest first, so a page begins after `before`. */
-function stuckPage(facts: readonly TurnFacts[], limit: number, before: string | null): OperatorTurns {
-  const stuck = facts.filter((one) => stuckRules(one).length > 0 && (before === null || one.id > before));
-  const page = stuck.slice(0, limit);
-  return { turns: page.map(toOperatorTurn), nextBefore: stuck.length > limit ? (page.at(-1)?.id ?? null) : null };
+const LISTS = {
+  open: ['queued', 'running'],
+  queued: ['queued'],
+  running: ['running'],
+  ended: ['ended'],
+} as const;
+
+function filterOf({ workspace, surface, conversation }: TurnFilterInput): TurnFilter {
+  return { workspace: workspace ?? null, surface: surface ?? null, conversation: conversation ?? null };
 }
 
 function toServer(host: HostFacts, selfId: string): ServerView {
@@ -137,5 +145,5 @@ function toServer(host: HostFacts, selfId: string): ServerView {
 
 export function toActionView(row: ActionRow): OperatorActionView {
   const { id, action, target, operator, reason, state, state_before: before, state_after: after, created_at: at } = row;
-  return { id, action, target, operator, reason, state, before, after, at };
+  return { id, action, target, operator, reason, state, before, after, at, batchId: row.batch_id };
 }

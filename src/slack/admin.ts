@@ -1,12 +1,12 @@
 /**
- * Owns: what an operator may do with Slack and with the outbox, and the sentences that refuse it.
+ * Owns: what an operator may do with Slack, and the sentences that refuse it.
+ * Does not own: the outbox (src/ops).
  */
 import { randomUUID } from 'node:crypto';
 import { findWorkspaceId } from '../../db/people/members.ts';
 import type { Database } from '../../db/pool.ts';
 import { connectTeam, findTeam, listTeams } from '../../db/slack/connections.ts';
-import { decideAction, listActions } from '../../db/slack/outbox-admin.ts';
-import type { OutboxActionView, OutboxDecision, SlackCheckView, SlackConnectInput, SlackConnectionView } from '../contract/slack.ts';
+import type { SlackCheckView, SlackConnectInput, SlackConnectionView } from '../contract/slack.ts';
 import { RuntimeFault } from '../kernel/faults.ts';
 import { type SecretBox, SecretError } from '../kernel/secret-box.ts';
 import { type ClientOptions, slackClient } from './client.ts';
@@ -24,7 +24,6 @@ export interface SlackAdminDeps {
   readonly disconnect: (teamId: string, why: string) => Promise<boolean>;
 }
 
-const ACTIONS_MAX = 1_000;
 /** What a bot token must be allowed: to post, to be sent direct messages, and to read them back. */
 export const SCOPES = ['chat:write', 'im:history'] as const;
 
@@ -112,18 +111,6 @@ export class SlackAdmin {
       const known = knownOf(error);
       return { why: known.kind === 'limited' ? 'rate_limited' : known.reason };
     }
-  }
-
-  actions(state: string | null): Promise<readonly OutboxActionView[]> {
-    return listActions(this.#deps.db, state, ACTIONS_MAX);
-  }
-
-  async decide(id: string, decision: OutboxDecision): Promise<void> {
-    const decided = await decideAction(this.#deps.db, id, decision);
-    if (!decided) throw new RuntimeFault('NOT_FOUND', 'There is no such action. heph outbox list shows their ids.');
-    if (decided.moved) return;
-    const from = decision === 'sent' ? 'UNCERTAIN' : 'UNCERTAIN, PARKED or DEAD';
-    throw bad(`The action is ${decided.before}; only one that is ${from} can be marked "${decision}".`);
   }
 }
 

@@ -51,10 +51,14 @@ export class BrowserKey {
     );
   }
 
-  /** The same for operators, whose programs show the key. */
+  /** What operators' programs show instead. */
+  isOperatorKey(token: string): boolean {
+    return hash(token) === hash(this.operatorKey);
+  }
+
+  /** The same for operators. */
   requireOperator(ctx: Koa.Context): void {
-    const [, token = ''] = /^Bearer +(\S+)$/i.exec(ctx.get('authorization').trim()) ?? [];
-    if (hash(token) === hash(this.operatorKey) || this.#hasSession(ctx)) return;
+    if (this.#hasSession(ctx)) return;
     throw new RuntimeFault(
       'SIGNED_OUT',
       'Commands run as your user here, so an operator shows the key that Heph printed on its terminal when it started.',

@@ -7,7 +7,7 @@ import { answerPage, REFUSALS } from './pages.ts';
 
 export const CALLBACK_PATH = '/auth/callback';
 
-export function getCallback({ door, site, cookies, sessionMaxMs }: SignInDeps): Route {
+export function getCallback({ door, site, cookies, sessionMaxMs }: Omit<SignInDeps, 'db' | 'authenticator'>): Route {
   return {
     method: 'GET',
     path: CALLBACK_PATH,

@@ -10,7 +10,7 @@ import { SIGN_IN_URL } from './signed-in.ts';
 /** The secret outlives the sign-in that was begun last. */
 const BROWSER_MAX_AGE_MS = 1_200_000;
 
-export function getLogin({ door, site, cookies }: SignInDeps): Route {
+export function getLogin({ door, site, cookies }: Pick<SignInDeps, 'door' | 'site' | 'cookies'>): Route {
   return {
     method: 'GET',
     path: SIGN_IN_URL,

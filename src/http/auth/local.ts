@@ -40,19 +40,22 @@ export function requireLoopback(ctx: Koa.Context): void {
   }
 }
 
-/** The guard of the admin API in local mode: this machine, and no page of another site. */
-export function requireLocalAdmin(ctx: Koa.Context): void {
-  requireLoopback(ctx);
-  requireOwnPage(ctx);
+/** True for a request from this machine to a name of it. */
+export function isLocal(ctx: Koa.Context): boolean {
+  return isLoopbackAddress(ctx.req.socket.remoteAddress) && loopbackPort(ctx.req.headers.host ?? '', 80) !== null;
 }
 
-/** The same; with a `key`, for who shows it or has signed in. */
-export function localAdminGuard(key: BrowserKey | null): (ctx: Koa.Context) => void {
-  return (ctx) => {
-    requireLocalAdmin(ctx);
-    key?.requireOperator(ctx);
-  };
-}
+/** The guard of the operations listener where nothing says who an operator is: this machine, and no page of another site. */
+export const requireLocalAdmin = {
+  admit(ctx: Koa.Context): void {
+    requireLoopback(ctx);
+    requireOwnPage(ctx);
+  },
+  who(ctx: Koa.Context): { readonly name: string; readonly role: 'admin' } {
+    requireLocalAdmin.admit(ctx);
+    return { name: 'local', role: 'admin' };
+  },
+};
 
 function requireOwnPage(ctx: Koa.Context): void {
   const { host, origin } = ctx.req.headers;

@@ -10,7 +10,7 @@ import { answerPage, signedOutPage } from './pages.ts';
 
 export const SIGN_OUT_URL = '/auth/logout';
 
-export function postLogout({ door, site, cookies }: SignInDeps): Route {
+export function postLogout({ door, site, cookies }: Pick<SignInDeps, 'door' | 'site' | 'cookies'>): Route {
   return {
     method: 'POST',
     path: SIGN_OUT_URL,

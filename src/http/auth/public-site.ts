@@ -18,19 +18,28 @@ export class PublicSite {
   /** https: cookies can be kept to it by the browser. */
   readonly secure: boolean;
 
-  constructor(publicUrl: URL) {
+  readonly #setting: string;
+
+  /** `setting`: the variable that names it. */
+  constructor(publicUrl: URL, setting = 'HEPH_PUBLIC_URL') {
+    this.#setting = setting;
     this.origin = publicUrl.origin;
     this.#host = publicUrl.host;
     this.secure = publicUrl.protocol === 'https:';
     this.#defaultPort = this.secure ? ':443' : ':80';
   }
 
-  /** Throws FORBIDDEN for another name. */
-  requireHost(ctx: Koa.Context): void {
+  /** True for a request to this name. */
+  isHost(ctx: Koa.Context): boolean {
     const host = (ctx.req.headers.host ?? '').toLowerCase();
     const plain = host.endsWith(this.#defaultPort) ? host.slice(0, -this.#defaultPort.length) : host;
-    if (plain === this.#host) return;
-    throw new RuntimeFault('FORBIDDEN', `This server answers only to the name of HEPH_PUBLIC_URL. Open it as ${this.origin}.`);
+    return plain === this.#host;
+  }
+
+  /** Throws FORBIDDEN for another name. */
+  requireHost(ctx: Koa.Context): void {
+    if (this.isHost(ctx)) return;
+    throw new RuntimeFault('FORBIDDEN', `This server answers only to the name of ${this.#setting}. Open it as ${this.origin}.`);
   }
 
   /** Throws ORIGIN_REFUSED. */

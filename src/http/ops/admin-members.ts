@@ -2,7 +2,6 @@
  * Owns: the admin routes for the AI choice of members and for what was spent, on the operations listener (src/contract/admin.ts).
  * Does not own: what they do (src/models/members.ts).
  */
-import type Koa from 'koa';
 import type { z } from 'zod';
 import {
   type CallView,
@@ -25,12 +24,11 @@ export interface MemberAdminPort {
 
 const BODY_MAX_BYTES = 64 * 1024;
 
-export function adminMemberRoutes(admin: MemberAdminPort, guard: (ctx: Koa.Context) => void): readonly Route[] {
+export function adminMemberRoutes(admin: MemberAdminPort): readonly Route[] {
   const list = <T>(name: string, schema: z.ZodType<T>, read: (query: T) => Promise<unknown>): Route => ({
     method: 'GET',
     path: `/admin/api/${name}`,
     async handle(ctx) {
-      guard(ctx);
       ctx.set('Cache-Control', 'no-store');
       ctx.body = { [name]: await read(parseInput(schema, { ...ctx.query })) };
     },
@@ -42,7 +40,6 @@ export function adminMemberRoutes(admin: MemberAdminPort, guard: (ctx: Koa.Conte
       method: 'PATCH',
       path: '/admin/api/members/:account',
       async handle(ctx) {
-        guard(ctx);
         const change = parseInput(memberChangeSchema, await readJsonBody(ctx, { maxBytes: BODY_MAX_BYTES }));
         await admin.changeMember(param(ctx, 'account') ?? '', change);
         ctx.status = 204;

@@ -2,7 +2,6 @@
  * Owns: the admin routes for models on the operations listener: connections, models, bindings, budgets (src/contract/admin.ts).
  * Does not own: what they do (src/models). Every write answers 204; what it changed is read from the list.
  */
-import type Koa from 'koa';
 import type { z } from 'zod';
 import {
   type BindingInput,
@@ -42,12 +41,11 @@ export interface ModelAdminPort {
 
 const BODY_MAX_BYTES = 64 * 1024;
 
-export function adminModelRoutes(admin: ModelAdminPort, guard: (ctx: Koa.Context) => void): readonly Route[] {
+export function adminModelRoutes(admin: ModelAdminPort): readonly Route[] {
   const list = (name: string, read: () => Promise<unknown>): Route => ({
     method: 'GET',
     path: `/admin/api/${name}`,
     async handle(ctx) {
-      guard(ctx);
       ctx.set('Cache-Control', 'no-store');
       ctx.body = { [name]: await read() };
     },
@@ -59,7 +57,6 @@ export function adminModelRoutes(admin: ModelAdminPort, guard: (ctx: Koa.Context
   ): Route => ({
     ...at,
     async handle(ctx) {
-      guard(ctx);
       await change(parseInput(schema, await readJsonBody(ctx, { maxBytes: BODY_MAX_BYTES })), param(ctx, 'name') ?? '');
       ctx.status = 204;
     },

@@ -2,7 +2,6 @@
  * Owns: the admin routes for repositories on the operations listener (src/contract/repositories.ts).
  * Does not own: what they do (src/context/loaders/git/admin.ts).
  */
-import type Koa from 'koa';
 import { type RepositoryInput, type RepositoryView, repositoryInputSchema } from '../../contract/repositories.ts';
 import { RuntimeFault } from '../../kernel/faults.ts';
 import { readJsonBody } from '../body.ts';
@@ -21,9 +20,8 @@ const BODY_MAX_BYTES = 64 * 1024;
 const NO_GIT = 'This server loads no repositories: git 2.37 or newer is not installed here, or HEPH_GIT_CHECKOUT_ENABLED is false.';
 
 /** `usable` null: this server has no git; each route says so. */
-export function adminRepositoryRoutes(usable: RepositoryAdminPort | null, guard: (ctx: Koa.Context) => void): readonly Route[] {
-  const admitted = (ctx: Koa.Context): RepositoryAdminPort => {
-    guard(ctx);
+export function adminRepositoryRoutes(usable: RepositoryAdminPort | null): readonly Route[] {
+  const admitted = (): RepositoryAdminPort => {
     if (usable === null) throw new RuntimeFault('NOT_FOUND', NO_GIT);
     return usable;
   };
@@ -32,7 +30,7 @@ export function adminRepositoryRoutes(usable: RepositoryAdminPort | null, guard:
       method: 'GET',
       path: '/admin/api/repositories',
       async handle(ctx) {
-        const admin = admitted(ctx);
+        const admin = admitted();
         ctx.set('Cache-Control', 'no-store');
         ctx.body = { repositories: await admin.list() };
       },
@@ -41,7 +39,7 @@ export function adminRepositoryRoutes(usable: RepositoryAdminPort | null, guard:
       method: 'POST',
       path: '/admin/api/repositories',
       async handle(ctx) {
-        const admin = admitted(ctx);
+        const admin = admitted();
         await admin.add(parseInput(repositoryInputSchema, await readJsonBody(ctx, { maxBytes: BODY_MAX_BYTES })));
         ctx.status = 204;
       },
@@ -50,7 +48,7 @@ export function adminRepositoryRoutes(usable: RepositoryAdminPort | null, guard:
       method: 'DELETE',
       path: '/admin/api/repositories/:name',
       async handle(ctx) {
-        const admin = admitted(ctx);
+        const admin = admitted();
         const { workspace } = ctx.query;
         await admin.remove(param(ctx, 'name') ?? '', typeof workspace === 'string' ? workspace : null);
         ctx.status = 204;

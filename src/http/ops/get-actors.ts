@@ -7,11 +7,8 @@ import type { ActorView } from '../../../actors/index.ts';
 import { RuntimeFault } from '../../kernel/faults.ts';
 import { param, type Route } from '../route.ts';
 
-export function getActors(list: () => readonly ActorView[], guard: (ctx: Koa.Context) => void): readonly Route[] {
-  const open = (ctx: Koa.Context) => {
-    guard(ctx);
-    ctx.set('Cache-Control', 'no-store');
-  };
+export function getActors(list: () => readonly ActorView[]): readonly Route[] {
+  const open = (ctx: Koa.Context) => ctx.set('Cache-Control', 'no-store');
   return [
     {
       method: 'GET',

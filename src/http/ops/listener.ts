@@ -1,5 +1,5 @@
 /**
- * Owns: the operations listener: probes, metrics, and what operators look at.
+ * Owns: the operations listener: probes, metrics, and what operators look at. Who may ask what: roles.ts.
  */
 import type Koa from 'koa';
 import type { ActorView } from '../../../actors/index.ts';
@@ -19,8 +19,10 @@ import { getLivez } from './get-livez.ts';
 import { getMetrics, type MetricsSource } from './get-metrics.ts';
 import { getReadyz } from './get-readyz.ts';
 import { getStartupz } from './get-startupz.ts';
+import { type AdminGuard, guarded } from './operator-guard.ts';
 import { type OperatorPort, operatorRoutes } from './operator-routes.ts';
 import type { ReadinessPart } from './readiness.ts';
+import { type OpsSignIn, opsSignInRoutes } from './sign-in.ts';
 
 export interface OpsListenerOptions {
   readonly parts: readonly ReadinessPart[];
@@ -37,8 +39,10 @@ export interface OpsListenerOptions {
   readonly operators?: OperatorPort;
   /** Folder of the built page; without it there is no operator page. */
   readonly pageFolder?: string;
-  /** Throws when the caller may not see `/admin`; in local mode `requireLoopback`. */
-  readonly adminGuard: (ctx: Koa.Context) => void;
+  /** Who asks; which role each route needs stands in roles.ts. */
+  readonly adminGuard: AdminGuard;
+  /** Absent: nobody signs in on this listener. */
+  readonly signIn?: OpsSignIn;
   readonly connectionsMax: number;
   readonly log: Log;
   readonly observe?: RequestObserver;
@@ -88,24 +92,25 @@ function serverOptions({ connectionsMax }: { readonly connectionsMax: number }) 
 
 function opsApp(options: OpsListenerOptions): Koa {
   const { parts, started, metrics, actors, models, members, people, repositories, slack, operators, adminGuard } = options;
-  const { log, observe, pageFolder } = options;
+  const { log, observe, pageFolder, signIn } = options;
   const routes = [
     getLivez(),
     getReadyz(parts),
     getStartupz(started),
     getMetrics(metrics),
-    ...getActors(actors, adminGuard),
-    ...(operators ? operatorRoutes(operators, adminGuard) : []),
-    ...(models ? adminModelRoutes(models, adminGuard) : []),
-    ...(members ? adminMemberRoutes(members, adminGuard) : []),
-    ...(repositories === undefined ? [] : adminRepositoryRoutes(repositories, adminGuard)),
-    ...(people ? adminPeopleRoutes(people, adminGuard) : []),
-    ...(slack ? adminSlackRoutes(slack, adminGuard) : []),
-  ];
+    ...getActors(actors),
+    ...(operators ? operatorRoutes(operators) : []),
+    ...(models ? adminModelRoutes(models) : []),
+    ...(members ? adminMemberRoutes(members) : []),
+    ...(repositories === undefined ? [] : adminRepositoryRoutes(repositories)),
+    ...(people ? adminPeopleRoutes(people) : []),
+    ...(slack ? adminSlackRoutes(slack) : []),
+    ...(signIn ? opsSignInRoutes(signIn) : []),
+  ].map((route) => guarded(route, adminGuard));
   const page = pageFolder === undefined ? undefined : servePage(pageFolder, OPERATORS);
   const otherwise: Koa.Middleware = async (ctx, next) => {
     if (page === undefined || !PAGE_PATHS.test(ctx.path)) return next();
-    adminGuard(ctx);
+    adminGuard.admit(ctx);
     await page(ctx, next);
   };
   return createApp({ log, observe, routes, before: [securityHeaders], otherwise });

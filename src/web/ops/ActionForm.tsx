@@ -1,20 +1,26 @@
 /**
  * Owns: doing something: first what it would do, then a reason, then the deed. One key for each opened form: a second click, or a repeat after
- * a lost answer, does nothing again.
+ * a lost answer, does nothing again. Shown to those who may.
  */
-import { type FormEvent, useEffect, useId, useRef, useState } from 'react';
-import type { ActionPreview, ActionResult } from '../../contract/operators.ts';
+import { useState } from 'react';
+import type { ActionPreview, ActionResult, OpsRole } from '../../contract/operators.ts';
 import { uuidv7 } from '../../kernel/ids.ts';
 import { note } from './format.ts';
+import { ReasonForm, useHeld } from './ReasonForm.tsx';
+import { useMay } from './role.ts';
 import { request } from './wire.ts';
 
 export interface ActionFormProps {
   readonly label: string;
   /** Below `/admin/api/`. */
   readonly path: string;
-  readonly workspace?: string | null;
+  /** Members of the body beside reason and key. */
+  readonly place?: Readonly<Record<string, unknown>>;
+  readonly needs?: OpsRole;
   readonly done: () => void;
   readonly hold: (held: boolean) => void;
+  /** What is said of the answer; as it is left out: what is so now. */
+  readonly tell?: (answer: unknown) => string;
 }
 
 interface Opened {
@@ -22,23 +28,17 @@ interface Opened {
   readonly key: string;
 }
 
-const REASON_MAX_CHARS = 500;
+const NOWHERE = {};
+const tellState = (answer: unknown) => `Done. Now: ${note((answer as ActionResult).after)}.`;
 
-export function ActionForm({ label, path, workspace, done, hold }: ActionFormProps) {
+export function ActionForm({ label, path, place = NOWHERE, needs = 'operator', done, hold, tell = tellState }: ActionFormProps) {
+  const may = useMay(needs);
   const [opened, setOpened] = useState<Opened | null>(null);
   const [said, setSaid] = useState('');
   const [busy, setBusy] = useState(false);
-  const opener = useRef<HTMLButtonElement>(null);
-  const place = workspace === undefined ? {} : { workspace };
   const isOpen = opened !== null;
-  useEffect(() => {
-    if (!isOpen) return;
-    hold(true);
-    return () => {
-      hold(false);
-      opener.current?.focus(); // it can take the focus only now that it is enabled again
-    };
-  }, [isOpen, hold]);
+  const opener = useHeld(isOpen, hold);
+  if (!may) return null;
 
   async function working(work: () => Promise<string>): Promise<void> {
     setBusy(true);
@@ -56,10 +56,10 @@ export function ActionForm({ label, path, workspace, done, hold }: ActionFormPro
   function confirm(reason: string) {
     if (opened === null) return;
     void working(async () => {
-      const { after } = await request<ActionResult>(path, { reason, idempotencyKey: opened.key, ...place });
+      const answer = await request<unknown>(path, { reason, idempotencyKey: opened.key, ...place });
       close();
       done();
-      return `Done. Now: ${note(after)}.`;
+      return tell(answer);
     });
   }
   return (
@@ -72,43 +72,5 @@ export function ActionForm({ label, path, workspace, done, hold }: ActionFormPro
         {said}
       </p>
     </div>
-  );
-}
-
-interface ReasonFormProps {
-  readonly label: string;
-  readonly effect: string;
-  readonly busy: boolean;
-  readonly close: () => void;
-  readonly confirm: (reason: string) => void;
-}
-
-/** What it would do, and why it is to be done. It has the focus while it is there. */
-function ReasonForm({ label, effect, busy, close, confirm }: ReasonFormProps) {
-  const field = useRef<HTMLInputElement>(null);
-  const id = useId();
-  useEffect(() => field.current?.focus(), []);
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    const reason = field.current?.value.trim() ?? '';
-    if (reason !== '') confirm(reason);
-  };
-  return (
-    <form
-      onSubmit={submit}
-      onKeyDown={(event) => {
-        if (event.key === 'Escape') close();
-      }}
-    >
-      <p>{effect}</p>
-      <label htmlFor={id}>Why?</label>
-      <input id={id} ref={field} required maxLength={REASON_MAX_CHARS} autoComplete="off" />
-      <button type="submit" className="button primary" disabled={busy}>
-        {label}
-      </button>
-      <button type="button" className="button quiet" onClick={close}>
-        Cancel
-      </button>
-    </form>
   );
 }

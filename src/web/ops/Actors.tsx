@@ -1,12 +1,14 @@
 /** The actors in the memory of this server, those with work first; at most a hundred lines. */
 import { DataTable } from './DataTable.tsx';
 import { duration, short } from './format.ts';
+import { Link } from './Link.tsx';
 import { useRead } from './use-read.ts';
+import type { ViewProps } from './view.ts';
 import type { ActorLine } from './wire.ts';
 
 const LINES_MAX = 100;
 
-export function Actors() {
+export function Actors({ go }: ViewProps) {
   const data = useRead<{ actors: readonly ActorLine[] }>('actors');
   if (data === null) return null;
   const urgent = [...data.actors].sort((a, b) => b.oldestWaitMs - a.oldestWaitMs || b.mailboxDepth - a.mailboxDepth);
@@ -22,7 +24,13 @@ export function Actors() {
         rows={urgent.slice(0, LINES_MAX).map((actor) => ({
           key: `${actor.kind} ${actor.id}`,
           cells: [
-            short(actor.id),
+            actor.kind === 'conversation' ? (
+              <Link key="id" to={{ tab: 'actors', id: actor.id }} go={go}>
+                {short(actor.id)}
+              </Link>
+            ) : (
+              short(actor.id)
+            ),
             actor.kind,
             actor.state,
             actor.mailboxDepth,

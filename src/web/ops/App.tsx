@@ -1,21 +1,30 @@
 /**
  * Owns: the operator page as a whole: its tabs, what the address shows, when things were read, and the warning while they cannot be.
  */
-import { type ReactNode, useMemo, useState } from 'react';
+import { type ReactNode, useEffect, useMemo, useState } from 'react';
+import type { OperatorMe } from '../../contract/operators.ts';
 import { Actions } from './Actions.tsx';
 import { Actors } from './Actors.tsx';
 import { TABS, type Tab, useAddress } from './address.ts';
+import { Conversation } from './Conversation.tsx';
 import { Link } from './Link.tsx';
+import { Outbox } from './Outbox.tsx';
 import { Overview } from './Overview.tsx';
+import { MeContext } from './role.ts';
+import { Sandboxes } from './Sandboxes.tsx';
+import { SignIn } from './SignIn.tsx';
 import { Turns } from './Turns.tsx';
 import { TurnView } from './TurnView.tsx';
 import { Usage } from './Usage.tsx';
 import { REFRESH_MS, ReadContext, type ReadState } from './use-read.ts';
 import type { ViewProps } from './view.ts';
+import { hasToken, Refusal, request, setToken } from './wire.ts';
 
 const TITLES: Readonly<Record<Tab, string>> = {
   overview: 'Overview',
   turns: 'Turns',
+  outbox: 'Outbox',
+  sandboxes: 'Sandboxes',
   actors: 'Actors',
   usage: 'Usage',
   actions: 'Actions',
@@ -23,6 +32,8 @@ const TITLES: Readonly<Record<Tab, string>> = {
 const VIEWS: Readonly<Record<Tab, (props: ViewProps) => ReactNode>> = {
   overview: Overview,
   turns: Turns,
+  outbox: Outbox,
+  sandboxes: Sandboxes,
   actors: Actors,
   usage: Usage,
   actions: Actions,
@@ -31,11 +42,20 @@ const VIEWS: Readonly<Record<Tab, (props: ViewProps) => ReactNode>> = {
 const CLOCK = new Intl.DateTimeFormat('en-GB', { timeStyle: 'medium' });
 
 /** Around each view: when it was read, and how that went. */
-function Frame({ View, address, go }: Pick<ViewProps, 'address' | 'go'> & { readonly View: (props: ViewProps) => ReactNode }) {
+interface FrameProps extends Pick<ViewProps, 'address' | 'go'> {
+  readonly View: (props: ViewProps) => ReactNode;
+  /** The server does not know any more who reads. */
+  readonly forgotten: () => void;
+}
+
+function Frame({ View, address, go, forgotten }: FrameProps) {
   const [paused, setPaused] = useState(false);
   const [formOpen, hold] = useState(false);
   const [turn, setTurn] = useState(0);
-  const [{ at, error }, report] = useState<ReadState>({ at: null, error: null });
+  const [{ at, error, unknown = false }, report] = useState<ReadState>({ at: null, error: null });
+  useEffect(() => {
+    if (unknown) forgotten();
+  }, [unknown, forgotten]);
   const controls = useMemo(() => ({ held: paused || formOpen, turn, report }), [paused, formOpen, turn]);
   return (
     <>
@@ -55,12 +75,61 @@ function Frame({ View, address, go }: Pick<ViewProps, 'address' | 'go'> & { read
   );
 }
 
+type Known = { readonly me: OperatorMe } | { readonly refusal: Refusal } | { readonly away: string } | null;
+
+/** Who looks at the page, as the server says; asked again when it stops knowing. */
+function useMe(): readonly [Known, () => void] {
+  const [known, setKnown] = useState<Known>(null);
+  const [asked, setAsked] = useState(0);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `asked` asks again
+  useEffect(() => {
+    let gone = false;
+    request<OperatorMe>('me').then(
+      (me) => !gone && setKnown({ me }),
+      (error: Error) => !gone && setKnown(error instanceof Refusal && error.status < 500 ? { refusal: error } : { away: error.message }),
+    );
+    return () => {
+      gone = true;
+    };
+  }, [asked]);
+  return [known, useMemo(() => () => setAsked((n) => n + 1), [])];
+}
+
+function Who({ me, again }: { readonly me: OperatorMe; readonly again: () => void }) {
+  const leave = () => {
+    setToken(null);
+    again();
+  };
+  const signOut = async () => {
+    if (me.signOutUrl === null) return;
+    await fetch(me.signOutUrl, { method: 'POST', headers: { accept: 'application/json' } }).catch(() => null);
+    again();
+  };
+  return (
+    <p className="who note">
+      {me.name}, {me.role}{' '}
+      {me.signOutUrl !== null && (
+        <button type="button" className="button small" onClick={() => void signOut()}>
+          Sign out
+        </button>
+      )}
+      {hasToken() && (
+        <button type="button" className="button small" onClick={leave}>
+          Forget the token
+        </button>
+      )}
+    </p>
+  );
+}
+
 export function App() {
   const [address, go] = useAddress();
+  const [known, again] = useMe();
   const tab = TABS.find((one) => one === address['tab']) ?? 'overview';
-  const View = tab === 'turns' && address['id'] ? TurnView : VIEWS[tab];
+  const View = viewOf(tab, address['id']);
+  const me = known !== null && 'me' in known ? known.me : null;
   return (
-    <>
+    <MeContext value={me}>
       <a className="skip-link" href="#main">
         Skip to the content
       </a>
@@ -73,10 +142,30 @@ export function App() {
             </Link>
           ))}
         </nav>
+        {me && <Who me={me} again={again} />}
       </header>
       <main id="main" tabIndex={-1}>
-        <Frame key={`${tab} ${address['id'] ?? ''}`} View={View} address={address} go={go} />
+        {known !== null && 'refusal' in known && <SignIn refusal={known.refusal} again={again} />}
+        {known !== null && 'away' in known && <Away text={known.away} again={again} />}
+        {me && <Frame key={`${tab} ${address['id'] ?? ''}`} View={View} address={address} go={go} forgotten={again} />}
       </main>
-    </>
+    </MeContext>
   );
+}
+
+function Away({ text, again }: { readonly text: string; readonly again: () => void }) {
+  return (
+    <div role="alert">
+      <p className="banner alarm">{text}</p>
+      <button type="button" className="button" onClick={again}>
+        Try again
+      </button>
+    </div>
+  );
+}
+
+function viewOf(tab: Tab, id: string | undefined): (props: ViewProps) => ReactNode {
+  if (id && tab === 'turns') return TurnView;
+  if (id && tab === 'actors') return Conversation;
+  return VIEWS[tab];
 }

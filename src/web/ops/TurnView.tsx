@@ -1,14 +1,20 @@
 /** One turn: what it is now, what an operator may do, and what happened when. */
+import { useState } from 'react';
 import type { OperatorTurnPage } from '../../contract/operators.ts';
 import { ActionForm } from './ActionForm.tsx';
 import { DataTable } from './DataTable.tsx';
 import { duration, time } from './format.ts';
+import { Link } from './Link.tsx';
+import { Reveal, RevealLink } from './Reveal.tsx';
+import { useMay } from './role.ts';
 import { waitText } from './Turns.tsx';
 import { useRead } from './use-read.ts';
 import type { ViewProps } from './view.ts';
 
-export function TurnView({ address, done, hold }: ViewProps) {
+export function TurnView({ address, go, done, hold }: ViewProps) {
   const id = address['id'] ?? '';
+  const [entry, setEntry] = useState<string | null>(null);
+  const mayReveal = useMay('admin');
   const data = useRead<OperatorTurnPage>(`turns/${encodeURIComponent(id)}`);
   if (data === null) return null;
   const { turn, timeline } = data;
@@ -22,7 +28,6 @@ export function TurnView({ address, done, hold }: ViewProps) {
     ['Workspace', turn.workspace],
     ['Server', turn.host === null ? '–' : `${turn.host.name}${turn.host.alive ? '' : ' (dead)'}`],
     ['Error', turn.error ?? '–'],
-    ['Conversation', turn.conversationId],
   ];
   return (
     <>
@@ -45,15 +50,25 @@ export function TurnView({ address, done, hold }: ViewProps) {
           <ActionForm label="Stop" path={`turns/${turn.id}/stop`} done={done} hold={hold} />
           <ActionForm label="Requeue" path={`turns/${turn.id}/requeue`} done={done} hold={hold} />
           <ActionForm label="Skip" path={`turns/${turn.id}/skip`} done={done} hold={hold} />
+          <ActionForm label="Release lease" path={`turns/${turn.id}/release`} done={done} hold={hold} />
         </div>
       )}
+      <p>
+        <Link to={{ tab: 'actors', id: turn.conversationId }} go={go}>
+          Its conversation: mailbox, attempts, ledger
+        </Link>
+      </p>
       <h2>Timeline</h2>
       <DataTable
         caption="Timeline"
-        head={['When', 'What', 'Detail']}
-        rows={timeline.map(({ at, what, detail }, nth) => ({ key: `${nth}`, cells: [time(at), what, detail] }))}
+        head={['When', 'What', 'Detail', ...(mayReveal ? ['Words'] : [])]}
+        rows={timeline.map(({ at, what, detail, entryId }, nth) => {
+          const words = entryId ? <RevealLink key="words" entryId={entryId} seq={detail} open={setEntry} /> : '';
+          return { key: `${nth}`, cells: [time(at), what, detail, ...(mayReveal ? [words] : [])] };
+        })}
         empty="Nothing is known of it."
       />
+      {entry !== null && <Reveal key={entry} entryId={entry} close={() => setEntry(null)} done={done} hold={hold} />}
     </>
   );
 }

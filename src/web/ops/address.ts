@@ -3,7 +3,7 @@
  */
 import { useEffect, useState } from 'react';
 
-export const TABS = ['overview', 'turns', 'actors', 'usage', 'actions'] as const;
+export const TABS = ['overview', 'turns', 'outbox', 'sandboxes', 'actors', 'usage', 'actions'] as const;
 export type Tab = (typeof TABS)[number];
 /** Members of the query; an empty one is left out. */
 export type Address = Readonly<Record<string, string>>;

@@ -2,7 +2,7 @@
  * Owns: reading one path now and again each 5 s, one request at a time, not while the page is hidden or the operator holds it.
  */
 import { createContext, useContext, useEffect, useState } from 'react';
-import { request } from './wire.ts';
+import { Refusal, request } from './wire.ts';
 
 export const REFRESH_MS = 5_000;
 
@@ -10,6 +10,8 @@ export const REFRESH_MS = 5_000;
 export interface ReadState {
   readonly error: string | null;
   readonly at: Date | null;
+  /** The server does not know any more who reads. */
+  readonly unknown?: boolean;
 }
 
 export interface ReadControls {
@@ -39,8 +41,8 @@ export function useRead<T>(path: string): T | null {
     const read = async () => {
       if (document.visibilityState !== 'hidden') {
         const next = await request<T>(path).then(
-          (data) => ({ path, data, error: null, at: new Date() }),
-          (error: Error) => ({ path, error: error.message }),
+          (data) => ({ path, data, error: null, at: new Date(), unknown: false }),
+          (error: Error) => ({ path, error: error.message, unknown: error instanceof Refusal && error.status === 401 }),
         );
         if (gone) return;
         setReading((now) => ({ ...(now.path === path ? now : { data: null, at: null }), ...next }));
@@ -53,7 +55,7 @@ export function useRead<T>(path: string): T | null {
       clearTimeout(timer);
     };
   }, [path, held, turn]);
-  const { at, error } = reading;
-  useEffect(() => report({ at, error }), [at, error, report]);
+  const { at, error, unknown = false } = reading;
+  useEffect(() => report({ at, error, unknown }), [at, error, unknown, report]);
   return reading.path === path ? reading.data : null;
 }

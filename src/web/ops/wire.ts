@@ -1,5 +1,5 @@
 /**
- * Owns: requests of the operator page, and the sentence of one that failed.
+ * Owns: requests of the operator page, the sentence of one that failed, and the token that an operator gave, for this tab only.
  */
 
 /** An actor of this server, as `GET /admin/api/actors` has it. */
@@ -13,15 +13,57 @@ export interface ActorLine {
   readonly commandsHandled: number;
 }
 
+/** A request that was refused; its message is for the operator. */
+export class Refusal extends Error {
+  readonly status: number;
+  /** Where a browser signs in; null: nobody signs in here. */
+  readonly signInUrl: string | null;
+
+  constructor(message: string, status: number, signInUrl: string | null) {
+    super(message);
+    this.status = status;
+    this.signInUrl = signInUrl;
+  }
+}
+
 const TIMEOUT_MS = 8_000;
+const TOKEN = 'heph.ops.token';
+
+function savedToken(): string | null {
+  try {
+    return sessionStorage.getItem(TOKEN);
+  } catch {
+    return null; // no storage in this browser: the token lasts until the page is loaded again
+  }
+}
+
+let token = savedToken();
+
+/** From now on every request of this tab carries it; null: none. */
+export function setToken(next: string | null): void {
+  token = next;
+  try {
+    if (next === null) sessionStorage.removeItem(TOKEN);
+    else sessionStorage.setItem(TOKEN, next);
+  } catch {
+    // the same
+  }
+}
+
+export const hasToken = (): boolean => token !== null;
 
 /** What a request below `/admin/api/` answers. Rejects with an Error whose message is for the operator. */
-export async function request<T>(path: string, body?: unknown): Promise<T> {
-  const post = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body), headers: { 'content-type': 'application/json' } };
-  const response = await fetch(`/admin/api/${path}`, { ...post, signal: AbortSignal.timeout(TIMEOUT_MS) }).catch(() => null);
+export async function request<T>(path: string, body?: unknown, timeoutMs = TIMEOUT_MS): Promise<T> {
+  const headers = {
+    ...(token === null ? {} : { authorization: `Bearer ${token}` }),
+    ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+  };
+  const sent = body === undefined ? { headers } : { method: 'POST', body: JSON.stringify(body), headers };
+  const response = await fetch(`/admin/api/${path}`, { ...sent, signal: AbortSignal.timeout(timeoutMs) }).catch(() => null);
   if (response === null) throw new Error('This server does not answer. Look whether it runs; another server shows the same page.');
   const answer: unknown = await response.json().catch(() => null);
   if (response.ok) return answer as T;
-  const detail = (answer as { detail?: unknown } | null)?.detail;
-  throw new Error(typeof detail === 'string' ? detail : `The server answered ${response.status}.`);
+  const { detail, signInUrl } = (answer ?? {}) as { detail?: unknown; signInUrl?: unknown };
+  const text = typeof detail === 'string' ? detail : `The server answered ${response.status}.`;
+  throw new Refusal(text, response.status, typeof signInUrl === 'string' ? signInUrl : null);
 }

@@ -1,0 +1,128 @@
+/**
+ * Owns: one action on every turn of the list's filter: what it would do to how many, the count that the operator types, the results.
+ */
+import { useId, useState } from 'react';
+import { BATCH_MAX_TURNS, type BatchPreview, type BatchResult } from '../../contract/operator-batch.ts';
+import { TURN_ACTIONS, type TurnAction } from '../../contract/operators.ts';
+import { uuidv7 } from '../../kernel/ids.ts';
+import type { Address } from './address.ts';
+import { DataTable } from './DataTable.tsx';
+import { short } from './format.ts';
+import { Link } from './Link.tsx';
+import { ReasonForm, useHeld } from './ReasonForm.tsx';
+import { useMay } from './role.ts';
+import type { ViewProps } from './view.ts';
+import { request } from './wire.ts';
+
+interface BatchFormProps extends Pick<ViewProps, 'go' | 'done' | 'hold'> {
+  readonly filter: Address;
+}
+
+const BATCH_TIMEOUT_MS = 120_000;
+
+export function BatchForm({ filter, go, done, hold }: BatchFormProps) {
+  const may = useMay('operator');
+  const id = useId();
+  const [action, setAction] = useState<TurnAction>('stop');
+  const [opened, setOpened] = useState<{ readonly preview: BatchPreview; readonly key: string } | null>(null);
+  const [result, setResult] = useState<BatchResult | null>(null);
+  const [said, setSaid] = useState('');
+  const [busy, setBusy] = useState(false);
+  const isOpen = opened !== null;
+  const opener = useHeld(isOpen, hold);
+  if (!may) return null;
+
+  async function working(work: () => Promise<string>): Promise<void> {
+    setBusy(true);
+    setSaid(await work().catch((error: Error) => error.message));
+    setBusy(false);
+  }
+  const open = () =>
+    working(async () => {
+      setResult(null);
+      const preview = await request<BatchPreview>('batch?preview=true', { action, filter });
+      if (preview.tooMany) return `More than ${BATCH_MAX_TURNS} turns match. Narrow the filter down.`;
+      if (preview.count === 0) return 'No turn matches.';
+      setOpened({ preview, key: uuidv7() });
+      return '';
+    });
+  const close = () => setOpened(null);
+  function confirm(reason: string, form: FormData) {
+    if (opened === null) return;
+    void working(async () => {
+      const body = { action, filter, count: Number(form.get('count')), reason, idempotencyKey: opened.key };
+      const answer = await request<BatchResult>('batch', body, BATCH_TIMEOUT_MS);
+      close();
+      done();
+      setResult(answer);
+      const count = (outcome: string) => answer.results.filter((one) => one.outcome === outcome).length;
+      return `Done: ${count('done')}. Refused: ${count('refused')}. Failed: ${count('failed')}.`;
+    });
+  }
+  return (
+    <section className="batch" aria-label="All of these">
+      <div className="batch-head">
+        <label htmlFor={id}>All of these:</label>
+        <select id={id} value={action} disabled={isOpen} onChange={(event) => setAction(event.target.value as TurnAction)}>
+          {TURN_ACTIONS.map((one) => (
+            <option key={one}>{one}</option>
+          ))}
+        </select>
+        <button ref={opener} type="button" className="button" onClick={() => void open()} disabled={busy || isOpen} aria-expanded={isOpen}>
+          Look what it would do…
+        </button>
+      </div>
+      {opened && (
+        <ReasonForm
+          label={`Do it to all: ${action}`}
+          effect={<Effects preview={opened.preview} />}
+          busy={busy}
+          close={close}
+          confirm={confirm}
+        >
+          <label htmlFor={`${id}-count`}>How many turns do you mean?</label>
+          <input id={`${id}-count`} name="count" required inputMode="numeric" pattern="[0-9]+" autoComplete="off" />
+        </ReasonForm>
+      )}
+      <p role="status" className="note">
+        {said}
+      </p>
+      {result && (
+        <DataTable
+          caption="Results"
+          head={['Turn', 'Outcome', 'Detail']}
+          rows={result.results.map(({ turn, outcome, detail }) => ({
+            key: turn,
+            cells: [
+              <Link key="id" to={{ tab: 'turns', id: turn }} go={go}>
+                {short(turn)}
+              </Link>,
+              outcome,
+              <span key="detail" className="words">
+                {detail}
+              </span>,
+            ],
+          }))}
+          empty="Nothing was done."
+        />
+      )}
+    </section>
+  );
+}
+
+function Effects({ preview: { count, allowed, effects } }: { readonly preview: BatchPreview }) {
+  return (
+    <>
+      <p>
+        {count} turns match; it would be done to {allowed}.
+      </p>
+      <ul>
+        {effects.map((one) => (
+          <li key={one.effect}>
+            {one.count} {one.allowed ? 'done' : 'refused'}: {one.effect}
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
