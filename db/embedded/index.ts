@@ -8,7 +8,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../../src/kernel/log.ts';
 import { locatePackage, prepareBinaries } from './binaries.ts';
-import { assertReachable, openDataDir, prepareCluster, SUPERUSER } from './data-dir.ts';
+import { assertReachable, DATABASE, keepAside, openDataDir, prepareCluster, putBack, SUPERUSER } from './data-dir.ts';
 import { createDatabase, dropDatabase, ensureDatabase } from './databases.ts';
 import { DataDirInUse, onDisk, PostgresStartFailed } from './errors.ts';
 import { acquireLock, type ServerLock } from './lock.ts';
@@ -17,6 +17,7 @@ import { type Launch, launchPostgres, type Running } from './supervise.ts';
 import { lentUser } from './user.ts';
 
 export { DataDirInUse, DataDirUnusable, EmbeddedPostgresError, PostgresStartFailed, PostgresUnavailable } from './errors.ts';
+export { findEmbedded } from './find.ts';
 export { createDatabase, dropDatabase };
 
 export interface EmbeddedOptions {
@@ -27,6 +28,8 @@ export interface EmbeddedOptions {
   readonly port?: number;
   /** Server settings that are added to ours or replace them, `name: value`. */
   readonly extraSettings?: Readonly<Record<string, string>>;
+  /** A cluster of another major version is moved aside and an empty one made in its place; else it is refused. */
+  readonly keepOtherVersion?: boolean;
 }
 
 export interface EmbeddedPostgres {
@@ -34,13 +37,14 @@ export interface EmbeddedPostgres {
   readonly url: string;
   readonly port: number;
   readonly pid: number;
+  /** Where a cluster of another version was moved. */
+  readonly kept: string | undefined;
   /** Resolves with how PostgreSQL ended, whoever ended it; never rejects. */
   readonly exited: Promise<string>;
   /** Fast shutdown: open transactions are rolled back, everything committed is on disk. May be called again, also after it died. */
   stop(): Promise<void>;
 }
 
-const DATABASE = 'heph';
 const RETRIES_MAX = 20;
 const RETRY_PAUSE_MS = 250;
 /** Somebody took the free port before PostgreSQL did. */
@@ -84,20 +88,22 @@ export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<E
   const layout = await onDisk(options.dataDir, () => openDataDir(options.dataDir));
   const lock = await onDisk(layout.dataDir, () => acquireLock(layout.dataDir));
   try {
-    const { attempt, password, created } = await onDisk(layout.dataDir, async () => {
+    const { attempt, password, created, kept } = await onDisk(layout.dataDir, async () => {
       const user = lentUser(layout.dataDir, layout.clusterDir);
       assertReachable(layout, user);
       const binaries = await prepareBinaries(locatePackage(), user);
       await stopOrphan(layout.clusterDir, log);
+      const kept = options.keepOtherVersion ? keepAside(layout, binaries.majorVersion) : undefined;
       const cluster = await prepareCluster(layout, { binaries, user });
-      return { ...cluster, attempt: { layout, binaries, user, log, port: options.port, extraSettings: options.extraSettings ?? {} } };
+      return { ...cluster, kept, attempt: { layout, binaries, user, log, port: options.port, extraSettings: options.extraSettings ?? {} } };
     });
     const { running, port } = await onDisk(layout.dataDir, () => launchWithRetries(attempt));
     const exited = running.exited.finally(() => lock.release());
     try {
       // PGSSLMODE of the user's shell must not decide over a loopback connection.
       const url = `postgres://${SUPERUSER}:${password}@127.0.0.1:${port}/postgres?sslmode=disable`;
-      const handle = { url: await ensureDatabase(url, DATABASE), port, pid: running.pid, exited, stop: stopAfter(running, exited) };
+      const made = { url: await ensureDatabase(url, DATABASE), port, pid: running.pid, kept };
+      const handle = { ...made, exited, stop: stopAfter(running, exited) };
       log.info('embedded_postgres_started', { pid: handle.pid, port, created, durationMs: Math.round(performance.now() - startedMs) });
       return handle;
     } catch (error) {
@@ -116,6 +122,19 @@ function stopAfter(running: Running, exited: Promise<string>): () => Promise<voi
     await running.stop();
     await exited;
   };
+}
+
+/** Removes the cluster that took the place of `kept`, and puts that one back. PostgreSQL must have been stopped. */
+export async function putBackCluster(dataDir: string, kept: string): Promise<void> {
+  await onDisk(dataDir, () => {
+    const layout = openDataDir(dataDir);
+    const lock = acquireLock(layout.dataDir);
+    try {
+      putBack(layout, kept);
+    } finally {
+      lock.release();
+    }
+  });
 }
 
 /**
