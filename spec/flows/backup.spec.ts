@@ -1,0 +1,187 @@
+/**
+ * `heph backup` and `heph restore` as an operator types them: while turns run, into a new place, and over a major version of PostgreSQL.
+ */
+import { execFile } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect } from 'chai';
+import { freshDatabase, openTestDatabase } from '../support/database.ts';
+import { expectedPage, Flow, settle } from '../support/flow.ts';
+import { WebClient } from '../support/person.ts';
+import { newDataDir, removeDataDirs, ServerProcess } from '../support/server-process.ts';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+
+describe('heph backup and heph restore', function () {
+  this.timeout(180_000);
+  const dir = mkdtempSync(path.join(tmpdir(), 'heph-backups-'));
+  after(() => rmSync(dir, { recursive: true, force: true }));
+
+  function heph(args: readonly string[], env: Readonly<Record<string, string>>): Promise<{ code: number; out: string; err: string }> {
+    const inherited = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('HEPH_')));
+    return new Promise((resolve) => {
+      execFile('bin/heph', [...args], { cwd: root, env: { ...inherited, ...env } }, (error, out, err) =>
+        resolve({ code: error === null ? 0 : Number(error.code), out, err }),
+      );
+    });
+  }
+
+  it('carry an installation over while its turns run: each question is answered there, once', async () => {
+    const flow = await Flow.open();
+    const there = await freshDatabase();
+    const file = path.join(dir, 'running.heph');
+    try {
+      const person = flow.person(await flow.server({ env: { HEPH_AGENT_CAPACITY_TURNS: '1' } }));
+      const first = await person.ask('question 0 of conversation 0');
+      await person.waitForTurn(first.turn.id);
+      const asked = [{ text: 'question 0 of conversation 0', turnId: first.turn.id, conversationId: first.turn.conversationId }];
+      for (const text of ['question 1 of conversation 0', 'question 2 of conversation 0', 'question 3 of conversation 0']) {
+        const { turn } = await person.ask(text);
+        asked.push({ text, turnId: turn.id, conversationId: turn.conversationId });
+      }
+      const taken = await heph(['backup', file], { HEPH_DATABASE_URL: flow.databaseUrl });
+      expect(taken, taken.err).to.include({ code: 0 });
+      expect(taken.out)
+        .to.match(/^Backed up \d+ rows of \d+ tables as they were at \S+ \(migration \w+\), to .*running\.heph/)
+        .and.include('HEPH_SECRET_KEY');
+      await settle(person, asked); // the original goes on
+
+      const restored = await heph(['restore', file], { HEPH_DATABASE_URL: there.url });
+      expect(restored, restored.err).to.include({ code: 0 });
+      expect(restored.out).to.include('What happened since is gone');
+      const again = await heph(['restore', file], { HEPH_DATABASE_URL: there.url });
+      expect(again).to.include({ code: 1, out: '' });
+      expect(again.err).to.match(/^This database is not empty: /);
+
+      const other = new WebClient((await flow.server({ env: { HEPH_DATABASE_URL: there.url } })).url('').replace(/\/$/, ''));
+      const { turns, pages } = await settle(other, asked);
+      expect(turns.map(({ status }) => status)).to.deep.equal(asked.map(() => 'DONE'));
+      const conversationId = asked[0]?.conversationId ?? '';
+      expect([...(pages.get(conversationId) ?? [])].map((line) => line.replace(/^\w+/, (kind) => kind.toLowerCase())).sort()).to.deep.equal(
+        expectedPage(asked, conversationId),
+      );
+      const { turn } = await other.ask('and a new one');
+      expect((await other.waitForTurn(turn.id)).status).to.equal('DONE');
+    } finally {
+      await flow.close();
+      await there.drop();
+    }
+  });
+
+  describe('with the embedded database', () => {
+    const file = path.join(dir, 'embedded.heph');
+    const old = newDataDir();
+    after(removeDataDirs);
+
+    async function withServer<T>(dataDir: string, work: (person: WebClient) => Promise<T>): Promise<T> {
+      const server = await ServerProcess.start({ dataDir });
+      try {
+        return await work(new WebClient(`http://127.0.0.1:${server.port}`));
+      } finally {
+        await server.stop();
+      }
+    }
+
+    const answered = async (person: WebClient, text: string) => {
+      const { turn } = await person.ask(text);
+      expect((await person.waitForTurn(turn.id)).status).to.equal('DONE');
+      return turn.conversationId;
+    };
+
+    it('backs it up while the server has it, and when nobody has', async () => {
+      const none = await heph(['backup', file], { HEPH_DATA_DIR: newDataDir() });
+      expect(none.code).to.equal(1);
+      expect(none.err).to.include('There is no database in');
+      await withServer(old, async (person) => {
+        await answered(person, 'Are you there?');
+        const { code, err } = await heph(['backup', path.join(dir, 'used.heph')], { HEPH_DATA_DIR: old });
+        expect(code, err).to.equal(0);
+        const refused = await heph(['restore', path.join(dir, 'used.heph')], { HEPH_DATA_DIR: old });
+        expect(refused.code).to.equal(1);
+        expect(refused.err).to.include('is in use by another Heph server');
+      });
+      const { code, err } = await heph(['backup', file], { HEPH_DATA_DIR: old });
+      expect(code, err).to.equal(0);
+    });
+
+    it('goes over to another major version, and keeps the old database', async () => {
+      // As an older Heph would have left it: its own PostgreSQL refuses the directory by the same file.
+      const version = path.join(old, 'postgres/PG_VERSION');
+      const own = readFileSync(version, 'utf8');
+      writeFileSync(version, '17\n');
+      const refused = await heph([], { HEPH_DATA_DIR: old, HEPH_PORT: '0', HEPH_AGENT_PORT: '0', HEPH_OPS_PORT: '0' });
+      expect(refused.code).to.equal(1);
+      expect(refused.err).to.include('written by PostgreSQL 17').and.include('heph restore FILE');
+
+      const bad = path.join(dir, 'bad.heph');
+      writeFileSync(bad, readFileSync(file).subarray(0, -20));
+      const untouched = await heph(['restore', bad], { HEPH_DATA_DIR: old });
+      expect(untouched.err).to.include('Nothing was restored');
+      expect(readFileSync(version, 'utf8'), 'a file that is cut off moves nothing').to.equal('17\n');
+
+      const { code, out, err } = await heph(['restore', file], { HEPH_DATA_DIR: old });
+      expect(code, err).to.equal(0);
+      expect(out).to.include(`kept in ${path.join(old, 'postgres-17')}`);
+      expect(readFileSync(version, 'utf8')).to.equal(own);
+      expect(existsSync(path.join(old, 'postgres-17/base')), 'whole').to.equal(true);
+      await withServer(old, async (person) => {
+        const { id } = await person.conversation();
+        expect((await person.entries(id)).map(({ text }) => text)).to.include('Are you there?');
+        await answered(person, 'And now?');
+      });
+    });
+
+    it('puts the old database back when the restore fails', async () => {
+      const dataDir = newDataDir();
+      expect((await heph(['restore', file], { HEPH_DATA_DIR: dataDir })).code).to.equal(0);
+      writeFileSync(path.join(dataDir, 'postgres/PG_VERSION'), '17\n');
+      // Whole by its checksum, and against a rule of the schema.
+      const wrong = await brokenCopy();
+      const { code, err } = await heph(['restore', wrong], { HEPH_DATA_DIR: dataDir });
+      expect(code).to.equal(1);
+      expect(err).to.match(/^PostgreSQL refused \(23503: /);
+      expect(readFileSync(path.join(dataDir, 'postgres/PG_VERSION'), 'utf8')).to.equal('17\n');
+      expect(readdirSync(dataDir).filter((name) => name.startsWith('postgres-'))).to.deep.equal([]);
+    });
+
+    /** The backup without its workspaces. */
+    async function brokenCopy(): Promise<string> {
+      const { checkBackup, readBackup, writeBackup } = await import('../../db/backup/file.ts');
+      const { header } = await checkBackup(file);
+      const to = path.join(dir, 'broken.heph');
+      await writeBackup(to, {
+        header,
+        async *rows(table) {
+          if (table === 'workspace') return;
+          for await (const record of readBackup(file)) if (record.kind === 'row' && record.table === table) yield [record.row];
+        },
+        numbers: async () => ({}),
+      });
+      return to;
+    }
+  });
+
+  it('say what is wrong with a command, and with a database that does not answer', async () => {
+    const alone = await heph(['backup'], {});
+    expect(alone.code).to.equal(2);
+    expect(alone.err).to.match(/^heph backup takes one file: heph backup FILE\./);
+    const away = await heph(['backup', path.join(dir, 'away.heph')], { HEPH_DATABASE_URL: 'postgres://u:secret-word@127.0.0.1:1/heph' });
+    expect(away).to.deep.equal({
+      code: 1,
+      out: '',
+      err: 'The database does not answer. Start it, or correct HEPH_DATABASE_URL. Nothing was changed.\n',
+    });
+    expect(readdirSync(dir)).to.not.include('away.heph');
+  });
+
+  it('and heph migrate brings a database to this version, once', async () => {
+    const fresh = await freshDatabase();
+    const { code, out } = await heph(['migrate'], { HEPH_DATABASE_URL: fresh.url });
+    expect({ code, out }).to.deep.equal({ code: 0, out: 'The database has every migration already.\n' });
+    await (await openTestDatabase(fresh.url, 2)).close();
+    await fresh.drop();
+    expect((await heph(['migrate'], { HEPH_DATA_DIR: dir })).err).to.include('HEPH_DATABASE_URL is not set');
+  });
+});
