@@ -130,8 +130,17 @@ describe('a backup', function () {
       );
       const doubtful = { state: 'UNCERTAIN', reason: 'restored', read: true, named: true, turn_id: null };
       expect(rows).to.deep.equal([doubtful, doubtful, doubtful, { ...doubtful, read: false, turn_id: scene.openSlackTurn }]);
-      const open = await run(db, sql.unsafe`select status from mentor_turn where id = ${scene.openSlackTurn}`);
-      expect(open, 'the turn itself goes on').to.deep.equal([{ status: 'QUEUED' }]);
+      // The turn itself goes on; when it ends, nothing more is enqueued.
+      const ended = await run(
+        db,
+        sql.unsafe`with t as (
+            update mentor_turn set status = 'FAILED', error_code = 'X', error_text = 'x', ended_at = clock_timestamp()
+            where id = ${scene.openSlackTurn} and status = 'QUEUED' returning id)
+          update agent_run r set state = 'ENDED', ended_at = clock_timestamp() from t where r.turn_id = t.id returning r.state`,
+      );
+      expect(ended).to.have.length(1);
+      const ofTurn = await run(db, sql.unsafe`select state from outbox_action where turn_id = ${scene.openSlackTurn}`);
+      expect(ofTurn).to.deep.equal([{ state: 'UNCERTAIN' }]);
     });
   });
 
