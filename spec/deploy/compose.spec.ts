@@ -2,11 +2,15 @@
  * The files for one host, read as Docker Compose reads them: what they set is what Heph reads, the servers agree, and only the proxy is reachable.
  */
 import { existsSync, readFileSync } from 'node:fs';
+import { networkInterfaces } from 'node:os';
 import path from 'node:path';
 import { expect } from 'chai';
 import { parse } from 'yaml';
 import { readConfig } from '../../src/config.ts';
+import { freshDatabase } from '../support/database.ts';
 import { PROJECT } from '../support/dockerfile.ts';
+import { removeDataDirs, ServerProcess } from '../support/server-process.ts';
+import { skipLoudly } from '../support/skip.ts';
 
 const read = (name: string): string => readFileSync(path.join(PROJECT, 'deploy', name), 'utf8');
 const SERVERS = ['server-1', 'server-2'] as const;
@@ -40,6 +44,10 @@ function compose(variables = FILLED): any {
   const whole = parse(read('compose.yaml'), { merge: true });
   return JSON.parse(JSON.stringify(whole), (_, value) => (typeof value === 'string' ? interpolated(value, variables) : value));
 }
+
+/** As a container gets them. */
+const strings = (settings: object): Record<string, string> =>
+  Object.fromEntries(Object.entries(settings).map(([name, value]) => [name, String(value)]));
 
 describe('the compose file', () => {
   it('asks for each secret by its name, and starts without none of them', () => {
@@ -138,5 +146,32 @@ describe('the compose file', () => {
     ])
       expect(caddy.split('\n').map((one) => one.trim())).to.include(line);
     expect(caddy, 'Heph answers only its own Host').to.not.match(/header_up\s+Host/);
+  });
+
+  describe('a server with its settings', function () {
+    this.timeout(120_000);
+
+    it('is asked from outside whether it is ready, and does nothing for operators from there', async function () {
+      const address = Object.values(networkInterfaces())
+        .flatMap((all) => all ?? [])
+        .find(({ family, internal }) => family === 'IPv4' && !internal)?.address;
+      if (address === undefined) skipLoudly(this, 'this machine has no address but loopback');
+      const { HEPH_REDIS_URL: _redis, ...settings } = compose().services['server-1'].environment as Record<string, string>;
+      const fresh = await freshDatabase();
+      const ports = { HEPH_PORT: '0', HEPH_AGENT_PORT: '0', HEPH_OPS_PORT: '0' };
+      const quick = { HEPH_SANDBOX_WARM: '0', HEPH_SANDBOX_ISOLATION: 'off' };
+      const server = await ServerProcess.start({ env: { ...strings(settings), ...quick, ...ports, HEPH_DATABASE_URL: fresh.url } });
+      try {
+        const ask = (port: number, where: string) => fetch(`http://${address}:${port}${where}`, { redirect: 'manual' });
+        for (const where of ['/readyz', '/livez', '/startupz', '/metrics'])
+          expect((await ask(server.opsPort, where)).status, where).to.equal(200);
+        expect((await ask(server.opsPort, '/admin/api/turns')).status, 'operators are on the machine itself').to.equal(403);
+        expect((await ask(server.port, '/session')).status, 'another Host than the public one').to.be.within(400, 499);
+      } finally {
+        expect(await server.stop()).to.equal(0);
+        await fresh.drop();
+        removeDataDirs();
+      }
+    });
   });
 });

@@ -104,6 +104,9 @@ describe('the Helm chart', function () {
     deployment['spec'].replicas = 'two';
     expect(await problemsOf(deployment)).to.have.length(1);
     expect(await problemsOf({ ...deployment, kind: 'Deploiment' })).to.deep.equal(['there is no Deploiment in apps/v1']);
+    const misspelt = structuredClone(only(minimal, 'Deployment'));
+    podSpecOf(misspelt).containers[0].readinesProbe = {};
+    expect((await problemsOf(misspelt)).join()).to.equal('there is no .spec.template.spec.containers[0].readinesProbe in a Deployment');
     const pool = structuredClone(only(full, 'SandboxWarmPool'));
     expect(await problemsOf({ ...pool, apiVersion: 'extensions.agents.x-k8s.io/v1alpha1' })).to.have.length(1);
     expect((await problemsOf({ ...pool, spec: { ...pool['spec'], size: 3 } })).join()).to.include('additional properties');

@@ -4,6 +4,7 @@
  */
 import { Ajv, type SchemaObject } from 'ajv';
 import type { Manifest } from './helm.ts';
+import { unknownMembers } from './kube-shapes.ts';
 
 const text = { type: 'string' };
 const labels = { type: 'object', additionalProperties: text };
@@ -43,15 +44,16 @@ const ajv = new Ajv({ strict: false, allErrors: true });
 export async function problemsOf(object: Manifest): Promise<readonly string[]> {
   if (object.apiVersion.startsWith('extensions.agents.x-k8s.io/')) return sandboxProblems(object);
   const folder = object.apiVersion === 'monitoring.coreos.com/v1' ? '@kubernetes-models/prometheus-operator' : 'kubernetes-models';
+  const declaration = `${folder}/${object.apiVersion}/${object.kind}`;
   let Model: new (data: object) => { validate(): void };
   try {
-    Model = (await import(`${folder}/${object.apiVersion}/${object.kind}`))[object.kind];
+    Model = (await import(declaration))[object.kind];
   } catch {
     return [`there is no ${object.kind} in ${object.apiVersion}`];
   }
   try {
     new Model(object).validate();
-    return [];
+    return unknownMembers(object, declaration, object.kind).map((where) => `there is no ${where} in a ${object.kind}`);
   } catch (error) {
     return [(error as Error).message];
   }
