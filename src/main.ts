@@ -3,6 +3,7 @@
  */
 import { text } from 'node:stream/consumers';
 import { EmbeddedPostgresError } from '../db/embedded/index.ts';
+import { runBackup, runMigrate, runRestore, type Voice } from './backup.ts';
 import { runDoctor } from './cli/doctor.ts';
 import { adminHelp, isAdminCommand, runAdminCommand } from './cli/run.ts';
 import { type Config, ConfigError, environment, readConfig } from './config.ts';
@@ -16,6 +17,11 @@ const HELP = `Heph: a conversation runtime.
 
   heph            start the server (the same as npm start)
   heph doctor     check what this machine can do, and say what to do about what is missing
+  heph backup FILE
+      everything that the database holds, as one file; servers may run
+  heph restore FILE
+      such a file into an empty database, or over an embedded one of another version of PostgreSQL, which is kept
+  heph migrate    bring the database of HEPH_DATABASE_URL to this version; each start does it, too
   heph help       this page
 
 With a server running on this machine:
@@ -23,6 +29,14 @@ With a server running on this machine:
 ${adminHelp()}
 Settings come from the environment; README.md lists them. A bad value is refused at start with what is allowed.
 `;
+
+/** Commands that need no server, and how many arguments each takes. */
+const ARGUMENTS: Readonly<Record<string, number>> = { start: 0, doctor: 0, backup: 1, restore: 1, migrate: 0 };
+
+const VOICE: Voice = {
+  out: (said) => void process.stdout.write(said),
+  err: (said) => void process.stderr.write(said),
+};
 
 /** Exit codes: 0 stopped as asked, 1 could not start or lost its database, 2 bad settings or command. */
 async function main(args: readonly string[]): Promise<number> {
@@ -32,8 +46,10 @@ async function main(args: readonly string[]): Promise<number> {
     return 0;
   }
   const isAdmin = isAdminCommand(args);
-  if (!isAdmin && (!['start', 'doctor'].includes(command) || args.length > 1)) {
-    process.stderr.write(`There is no command "${args.join(' ')}".\n\n${HELP}`);
+  const needed = ARGUMENTS[command];
+  if (!isAdmin && (needed === undefined || Math.max(0, args.length - 1) !== needed)) {
+    const wrong = needed === 1 ? `heph ${command} takes one file: heph ${command} FILE.` : `There is no command "${args.join(' ')}".`;
+    process.stderr.write(`${wrong}\n\n${HELP}`);
     return 2;
   }
   let config: Config;
@@ -44,8 +60,20 @@ async function main(args: readonly string[]): Promise<number> {
     process.stderr.write(`Heph cannot start with these settings:\n${error.problems.map((problem) => `  - ${problem}\n`).join('')}`);
     return 2;
   }
-  if (command === 'doctor') return runDoctor(doctorChecks(config), (said) => void process.stdout.write(said));
-  return isAdmin ? administer(args, config) : serve(config, createLog(config.logLevel));
+  if (isAdmin) return administer(args, config);
+  const [, file = ''] = args;
+  switch (command) {
+    case 'doctor':
+      return runDoctor(doctorChecks(config), VOICE.out);
+    case 'backup':
+      return runBackup(config, file, VOICE);
+    case 'restore':
+      return runRestore(config, file, VOICE);
+    case 'migrate':
+      return runMigrate(config, VOICE);
+    default:
+      return serve(config, createLog(config.logLevel));
+  }
 }
 
 function administer(args: readonly string[], { bindHost, opsPort, ops }: Config): Promise<number> {
@@ -53,8 +81,7 @@ function administer(args: readonly string[], { bindHost, opsPort, ops }: Config)
     opsUrl: `http://${ownHost(bindHost)}:${opsPort}`,
     token: ops.commandToken,
     readInput: () => text(process.stdin),
-    out: (said) => void process.stdout.write(said),
-    err: (said) => void process.stderr.write(said),
+    ...VOICE,
   });
 }
 

@@ -36,6 +36,8 @@ export interface Layout {
 
 /** The role that owns the cluster. */
 export const SUPERUSER = 'postgres';
+/** The database of Heph in it. */
+export const DATABASE = 'heph';
 
 const INITDB_TIMEOUT_MS = 120_000;
 const DRAFT_PREFIX = 'postgres.init-';
@@ -96,7 +98,8 @@ function sync(path: string): void {
   }
 }
 
-function readPassword({ passwordFile }: Layout): string | undefined {
+/** The password of the cluster; undefined without one that is whole. */
+export function readPassword({ passwordFile }: Pick<Layout, 'passwordFile'>): string | undefined {
   const password = existsSync(passwordFile) ? readFileSync(passwordFile, 'utf8').trim() : '';
   return PASSWORD.test(password) ? password : undefined;
 }
@@ -155,6 +158,28 @@ function removeDrafts({ dataDir }: Layout): void {
   }
 }
 
+/**
+ * Moves a cluster of another major version out of the way, whole, and returns where it is now; undefined when there is none. The caller holds the
+ * server lock, and nothing runs on it.
+ */
+export function keepAside(layout: Layout, majorVersion: number): string | undefined {
+  const version = versionOf(layout);
+  if (version === undefined || version === majorVersion) return undefined;
+  const name = `${layout.clusterDir}-${version}`;
+  let kept = name;
+  for (let n = 2; existsSync(kept); n++) kept = `${name}.${n}`;
+  renameSync(layout.clusterDir, kept);
+  sync(layout.dataDir);
+  return kept;
+}
+
+/** Undoes `keepAside`: what was made in its place is removed. The caller holds the server lock, and nothing runs on either. */
+export function putBack(layout: Layout, kept: string): void {
+  rmSync(layout.clusterDir, { recursive: true, force: true });
+  renameSync(kept, layout.clusterDir);
+  sync(layout.dataDir);
+}
+
 interface Tools {
   readonly binaries: Binaries;
   readonly user: LentUser | undefined;
@@ -177,7 +202,9 @@ export async function prepareCluster(layout: Layout, tools: Tools): Promise<{ pa
   if (version !== ours) {
     throw new DataDirUnusable(layout.dataDir, {
       why: `Its database was written by PostgreSQL ${version}, and this Heph brings PostgreSQL ${ours}, which cannot read it.`,
-      whatToDo: 'Start the Heph that wrote it, or move the data with pg_dump; or set HEPH_DATA_DIR to a new directory.',
+      whatToDo:
+        'Start the Heph that wrote it, or move the data: heph backup FILE with that one, then heph restore FILE with this one, which keeps the ' +
+        'old database; or set HEPH_DATA_DIR to a new directory.',
     });
   }
   if (known !== undefined) return { password: known, created: false };

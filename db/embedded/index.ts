@@ -8,7 +8,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../../src/kernel/log.ts';
 import { locatePackage, prepareBinaries } from './binaries.ts';
-import { assertReachable, openDataDir, prepareCluster, SUPERUSER } from './data-dir.ts';
+import { assertReachable, DATABASE, keepAside, openDataDir, prepareCluster, putBack, SUPERUSER } from './data-dir.ts';
 import { createDatabase, dropDatabase, ensureDatabase } from './databases.ts';
 import { DataDirInUse, onDisk, PostgresStartFailed } from './errors.ts';
 import { acquireLock, type ServerLock } from './lock.ts';
@@ -18,6 +18,7 @@ import { type Launch, launchPostgres, type Running } from './supervise.ts';
 import { lentUser } from './user.ts';
 
 export { DataDirInUse, DataDirUnusable, EmbeddedPostgresError, PostgresStartFailed, PostgresUnavailable } from './errors.ts';
+export { findEmbedded } from './find.ts';
 export { createDatabase, dropDatabase };
 
 export interface EmbeddedOptions {
@@ -28,6 +29,8 @@ export interface EmbeddedOptions {
   readonly port?: number;
   /** Server settings that are added to ours or replace them, `name: value`. */
   readonly extraSettings?: Readonly<Record<string, string>>;
+  /** A cluster of another major version is moved aside and an empty one made in its place; else it is refused. */
+  readonly keepOtherVersion?: boolean;
 }
 
 export interface EmbeddedPostgres {
@@ -37,13 +40,14 @@ export interface EmbeddedPostgres {
   readonly tcpUrl: string;
   readonly port: number;
   readonly pid: number;
+  /** Where a cluster of another version was moved. */
+  readonly kept: string | undefined;
   /** Resolves with how PostgreSQL ended, whoever ended it; never rejects. */
   readonly exited: Promise<string>;
   /** Fast shutdown: open transactions are rolled back, everything committed is on disk. May be called again, also after it died. */
   stop(): Promise<void>;
 }
 
-const DATABASE = 'heph';
 const RETRIES_MAX = 20;
 const RETRY_PAUSE_MS = 250;
 /** Somebody took the free port before PostgreSQL did. */
@@ -99,13 +103,14 @@ export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<E
   const layout = await onDisk(options.dataDir, () => openDataDir(options.dataDir));
   const lock = await onDisk(layout.dataDir, () => acquireLock(layout.dataDir));
   try {
-    const { attempt, password, created } = await onDisk(layout.dataDir, async () => {
+    const { attempt, password, created, kept } = await onDisk(layout.dataDir, async () => {
       const user = lentUser(layout.dataDir, layout.clusterDir);
       assertReachable(layout, user);
       const binaries = await prepareBinaries(locatePackage(), user);
       await stopOrphan(layout.clusterDir, log);
+      const kept = options.keepOtherVersion ? keepAside(layout, binaries.majorVersion) : undefined;
       const cluster = await prepareCluster(layout, { binaries, user });
-      return { ...cluster, attempt: { layout, binaries, user, log, socketDir: socketDirOf(layout.clusterDir), ...wishes } };
+      return { ...cluster, kept, attempt: { layout, binaries, user, log, socketDir: socketDirOf(layout.clusterDir), ...wishes } };
     });
     const { running, port, socketDir } = await onDisk(layout.dataDir, () => launchWithRetries(attempt));
     const exited = running.exited.finally(() => lock.release());
@@ -114,7 +119,7 @@ export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<E
       const adminUrl = `postgres://${SUPERUSER}:${password}@127.0.0.1:${port}/postgres?sslmode=disable`;
       const tcpUrl = await ensureDatabase(adminUrl, DATABASE);
       const url = socketDir === null ? tcpUrl : throughSocket(tcpUrl, socketDir);
-      const handle = { url, tcpUrl, port, pid: running.pid, exited, stop: stopAfter(running, exited) };
+      const handle = { url, tcpUrl, port, pid: running.pid, kept, exited, stop: stopAfter(running, exited) };
       const durationMs = Math.round(performance.now() - startedMs);
       log.info('embedded_postgres_started', { pid: handle.pid, port, socket: socketDir !== null, created, durationMs });
       return handle;
@@ -134,6 +139,19 @@ function stopAfter(running: Running, exited: Promise<string>): () => Promise<voi
     await running.stop();
     await exited;
   };
+}
+
+/** Removes the cluster that took the place of `kept`, and puts that one back. PostgreSQL must have been stopped. */
+export async function putBackCluster(dataDir: string, kept: string): Promise<void> {
+  await onDisk(dataDir, () => {
+    const layout = openDataDir(dataDir);
+    const lock = acquireLock(layout.dataDir);
+    try {
+      putBack(layout, kept);
+    } finally {
+      lock.release();
+    }
+  });
 }
 
 /**

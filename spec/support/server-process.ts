@@ -24,6 +24,8 @@ export interface ServerOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Kept over restarts when given; else a fresh one that is removed with the last server. */
   readonly dataDir?: string;
+  /** Another copy of the product; else this one. */
+  readonly program?: { readonly dir: string; readonly arguments: readonly string[] };
 }
 
 /** The environment of a server in a spec: nothing of the developer's own HEPH_ variables. */
@@ -46,8 +48,8 @@ export class ServerProcess {
   readonly exited: Promise<number | string>;
   #ready: LogLine | undefined;
 
-  private constructor(env: Record<string, string>) {
-    this.#child = spawn(node, ['src/main.ts'], { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'] });
+  private constructor(env: Record<string, string>, program: ServerOptions['program'] = { dir: root, arguments: ['src/main.ts'] }) {
+    this.#child = spawn(node, [...program.arguments], { cwd: program.dir, env, stdio: ['ignore', 'pipe', 'pipe'] });
     this.exited = once(this.#child, 'exit').then(([code, signal]) => (code ?? signal) as number | string);
     this.#events.setMaxListeners(0);
     createInterface({ input: this.#child.stdout as NodeJS.ReadableStream }).on('line', (line) => {
@@ -59,7 +61,7 @@ export class ServerProcess {
 
   static launch(options: ServerOptions = {}): { server: ServerProcess; dataDir: string } {
     const dataDir = options.dataDir ?? newDataDir();
-    return { server: new ServerProcess(cleanEnv({ HEPH_DATA_DIR: dataDir, ...options.env })), dataDir };
+    return { server: new ServerProcess(cleanEnv({ HEPH_DATA_DIR: dataDir, ...options.env }), options.program), dataDir };
   }
 
   /** Starts a server and waits until it is ready; rejects with its last words when it ends before. */
