@@ -1,5 +1,6 @@
 /**
  * Owns: proof of what a delivery of Slack comes to: one question for one message, whatever is repeated, swapped, edited or deleted; and who may ask.
+ * cases: H1, H6
  * Does not own: the way back (outbox.spec.ts), the end of a connection (slack-disconnect.spec.ts).
  */
 import { verifySlackRequest } from '@slack/bolt';
@@ -205,6 +206,24 @@ describe('a message in Slack', () => {
       expect([(await turns()).map(({ text }) => text), (await actions(database.db)).map(({ notice }) => notice)]).to.deep.equal([
         ...[['old words'], ['TOO_LONG']],
       ]);
+    });
+
+    it('is asked once, with its new words, when its edit overtakes it', async () => {
+      const asked = message('old words', { ts: `${Math.floor(Date.now() / 1_000)}.000100` });
+      await send(changed(asked, { text: 'new words' }));
+      await send(asked);
+      expect((await turns()).map(({ text }) => text)).to.deep.equal(['new words']);
+      await send(changed(message('of last year', { ts: '1700000000.000100' }), { text: 'still of last year' }));
+      expect(await turns()).to.have.length(1);
+    });
+
+    it('that became no question becomes none when it is edited', async () => {
+      await run(database.db, sql.unsafe`delete from slack_identity returning 1`);
+      const asked = message('before the link', { ts: `${Math.floor(Date.now() / 1_000)}.000200` });
+      await send(asked);
+      await link();
+      await send(changed(asked, { text: 'after the link' }));
+      expect([await turns(), (await actions(database.db)).map(({ notice }) => notice)]).to.deep.equal([[], ['LINK']]);
     });
 
     it('is not asked when its deletion overtakes it', async () => {
