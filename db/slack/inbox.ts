@@ -89,6 +89,12 @@ export async function wasDone(db: Executor, at: { teamId: string; channelId: str
   return row !== null;
 }
 
+/** True when something of this team was delivered lately (its rows are pruned). */
+export async function hasDelivered(db: Executor, teamId: string): Promise<boolean> {
+  const row = await db.maybeOne(sql.type(storedRow)`select event_id from slack_event where team_id = ${teamId} limit 1`);
+  return row !== null;
+}
+
 /** Events that Slack cannot deliver again any more. */
 export async function pruneEvents(db: Executor, keepMs: number): Promise<void> {
   await db.any(sql.prepared('slack_prune_events', storedRow)`
