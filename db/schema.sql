@@ -799,6 +799,7 @@ CREATE TABLE public.slack_event (
     outcome text,
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     done_at timestamp with time zone,
+    message_ts text,
     CONSTRAINT slack_event_done CHECK ((((done_at IS NULL) = (payload IS NOT NULL)) AND ((done_at IS NULL) = (outcome IS NULL)))),
     CONSTRAINT slack_event_event_id_check CHECK (((char_length(event_id) >= 1) AND (char_length(event_id) <= 60)))
 );
@@ -1316,6 +1317,10 @@ CREATE INDEX ix_slack_event_created ON public.slack_event USING btree (created_a
 -- INDEX ix_slack_event_deleted
 
 CREATE INDEX ix_slack_event_deleted ON public.slack_event USING btree (team_id, channel_id, deleted_ts) WHERE (deleted_ts IS NOT NULL);
+
+-- INDEX ix_slack_event_message
+
+CREATE INDEX ix_slack_event_message ON public.slack_event USING btree (team_id, channel_id, message_ts) WHERE (message_ts IS NOT NULL);
 
 -- INDEX ix_slack_event_waiting
 

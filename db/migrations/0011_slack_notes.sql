@@ -1,5 +1,5 @@
 -- Up Migration
--- Slack: notes that belong to no thread (of a weekly digest, of a welcome), and the retention of what tools copied.
+-- Slack: notes that belong to no thread (of a weekly digest, of a welcome), edits that overtake, the retention of what tools copied.
 
 -- A note without a thread is a message of its own.
 alter table outbox_action alter column thread_ts drop not null;
@@ -30,6 +30,10 @@ begin
 end $$;
 create trigger enqueue_slack_digest after insert on mentor_entry
   for each row when (new.kind = 'DIGEST') execute function enqueue_slack_digest();
+
+-- The message that a delivery brought: an edit that comes before its message is told from one of a message that became no question.
+alter table slack_event add column message_ts text;
+create index ix_slack_event_message on slack_event (team_id, channel_id, message_ts) where message_ts is not null;
 
 -- Sweeps that run once a week, by one server: the last week that each was begun in. Weeks begin on Sunday, UTC.
 create table weekly_sweep (

@@ -10,6 +10,8 @@ export interface DeliveredEvent {
   readonly eventId: string;
   readonly channelId: string;
   readonly deletedTs: string | null;
+  /** Of a message that was written; null for everything else. */
+  readonly messageTs: string | null;
   /** What src/slack made of it, as JSON text. */
   readonly payload: string;
 }
@@ -19,8 +21,9 @@ const storedRow = z.object({ event_id: z.string() });
 /** False: it was delivered before, or its team is not connected: then nothing of it is kept. */
 export async function storeEvent(db: Executor, event: DeliveredEvent): Promise<boolean> {
   const row = await db.maybeOne(sql.prepared('slack_store_event', storedRow)`
-    insert into slack_event (team_id, event_id, channel_id, deleted_ts, payload)
-    select ${event.teamId}::text, ${event.eventId}::text, ${event.channelId}::text, ${event.deletedTs}::text, ${event.payload}::text::json
+    insert into slack_event (team_id, event_id, channel_id, deleted_ts, message_ts, payload)
+    select ${event.teamId}::text, ${event.eventId}::text, ${event.channelId}::text, ${event.deletedTs}::text, ${event.messageTs}::text,
+      ${event.payload}::text::json
     from slack_connection k where k.team_id = ${event.teamId}::text and k.state = 'ACTIVE'
     on conflict on constraint slack_event_pk do nothing returning event_id`);
   return row !== null;
@@ -75,6 +78,20 @@ export async function postponeEvent(
 export async function wasDeleted(db: Executor, at: { teamId: string; channelId: string; messageTs: string }): Promise<boolean> {
   const row = await db.maybeOne(sql.prepared('slack_was_deleted', storedRow)`
     select event_id from slack_event where team_id = ${at.teamId} and channel_id = ${at.channelId} and deleted_ts = ${at.messageTs} limit 1`);
+  return row !== null;
+}
+
+/** True when this message was done, whatever became of it. */
+export async function wasDone(db: Executor, at: { teamId: string; channelId: string; messageTs: string }): Promise<boolean> {
+  const row = await db.maybeOne(sql.prepared('slack_was_done', storedRow)`
+    select event_id from slack_event where team_id = ${at.teamId} and channel_id = ${at.channelId} and message_ts = ${at.messageTs}
+      and done_at is not null limit 1`);
+  return row !== null;
+}
+
+/** True when something of this team was delivered lately (its rows are pruned). */
+export async function hasDelivered(db: Executor, teamId: string): Promise<boolean> {
+  const row = await db.maybeOne(sql.type(storedRow)`select event_id from slack_event where team_id = ${teamId} limit 1`);
   return row !== null;
 }
 

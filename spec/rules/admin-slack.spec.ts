@@ -4,6 +4,7 @@
 import { expect } from 'chai';
 import { sql } from '../../db/pool.ts';
 import { findTeam } from '../../db/slack/connections.ts';
+import { storeEvent } from '../../db/slack/inbox.ts';
 import { runAdminCommand } from '../../src/cli/run.ts';
 import { createOpsListener, type HttpListener, requireLocalAdmin } from '../../src/http/index.ts';
 import { silentLog } from '../../src/kernel/log.ts';
@@ -30,6 +31,7 @@ describe('Slack, as an operator sets it', () => {
   after(() => fake.stop());
   beforeEach(async () => {
     await emptyLedger(database.db);
+    await run(database.db, sql.unsafe`truncate slack_event`);
     fake.calls.length = 0;
     fake.fate = () => 'ok';
     fake.scopes = 'chat:write,im:history';
@@ -108,6 +110,11 @@ describe('Slack, as an operator sets it', () => {
     await listener.stop(1_000);
     await listen();
     await heph(`slack connect ${TEAM} --workspace ${slug}`, TOKEN);
+    expect((await heph('slack check')).said).to.match(
+      /deliveries of T0TEAM today +no +Send the app a message\..*https:\/\/heph\.example\.com\/slack\/events/,
+    );
+    const event = { teamId: TEAM, eventId: 'Ev1', channelId: 'D0ADA', deletedTs: null, messageTs: null, payload: '{}' };
+    expect(await storeEvent(database.db, event)).to.equal(true);
     expect((await heph('slack check')).said).to.not.match(/ no /);
     fake.fate = () => ({ error: 'token_revoked' });
     expect((await heph('slack check')).said).to.match(/team T0TEAM +no +Slack answers token_revoked/);

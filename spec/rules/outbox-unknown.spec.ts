@@ -1,5 +1,6 @@
 /**
  * Owns: proof that an action whose outcome nobody knows is read back, and never repeated on doubt (rule R14), with the real client of Slack.
+ * cases: H3
  * Does not own: known outcomes (outbox.spec.ts), deaths at each step (outbox-kills.spec.ts).
  */
 import { expect } from 'chai';

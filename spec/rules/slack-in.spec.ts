@@ -1,17 +1,18 @@
 /**
- * Owns: proof of what a delivery of Slack comes to: one question for one message, whatever is repeated, swapped, edited or deleted; and who may ask.
- * Does not own: the way back (outbox.spec.ts), the end of a connection (slack-disconnect.spec.ts).
+ * Owns: proof of what a delivery of Slack comes to: one question for one message, whatever is repeated; and what stays of its files.
+ * cases: H1
+ * Does not own: edits (slack-edit.spec.ts), who may ask (slack-people.spec.ts), the way back (outbox.spec.ts), the end of a connection
+ * (slack-disconnect.spec.ts).
  */
 import { verifySlackRequest } from '@slack/bolt';
 import { expect } from 'chai';
 import { sql } from '../../db/pool.ts';
-import { linkToken } from '../../src/slack/link.ts';
 import { until } from '../support/actors.ts';
 import { useDatabase } from '../support/database.ts';
 import { makePerson, run } from '../support/ledger.ts';
 import { useSlack } from '../support/slack-rig.ts';
 import { actions, connect } from '../support/slack-scene.ts';
-import { callback, changed, deleted, deliver, message, SIGNING_SECRET, signed } from '../support/slack-sender.ts';
+import { callback, changed, deliver, message, SIGNING_SECRET, signed } from '../support/slack-sender.ts';
 
 describe('a message in Slack', () => {
   const database = useDatabase();
@@ -144,77 +145,6 @@ describe('a message in Slack', () => {
     });
   });
 
-  describe('being edited or deleted', () => {
-    beforeEach(() => link());
-
-    it('changes the words of its question, and asks nothing again', async () => {
-      const asked = message('old words');
-      await send(asked);
-      await send(changed(asked, { text: 'new words', edited: { user: 'U0ADA', ts: '1700000200.000000' } }));
-      await send(changed(asked, { text: 'new words', attachments: [] })); // an unfurl
-      expect((await turns()).map(({ text, status }) => [text, status])).to.deep.equal([['new words', 'QUEUED']]);
-      await send(asked); // the first delivery again: it is known
-      expect((await turns()).map(({ text }) => text)).to.deep.equal(['new words']);
-    });
-
-    it('changes its words while its turn runs, and is answered once', async () => {
-      const asked = message('old words');
-      await send(asked);
-      const sandbox = await scene.sandbox();
-      const { body: next } = await sandbox.next(5_000);
-      await send(changed(asked, { text: 'new words' }));
-      await sandbox.answer(next.run, 'To the old words.');
-      await until('it is posted', () => scene.fake.messages.length > 0);
-      await send(changed(asked, { text: 'newer words' }));
-      expect((await turns()).map(({ text, status }) => [text, status])).to.deep.equal([['newer words', 'DONE']]);
-      expect([scene.fake.messages.length, (await actions(database.db)).length]).to.deep.equal([1, 1]);
-    });
-
-    for (const [what, gone] of [
-      ['deleted', deleted],
-      [
-        'a tombstone, since its thread has answers',
-        (it_: Record<string, unknown>) => changed(it_, { subtype: 'tombstone', text: 'This message was deleted.', user: 'USLACKBOT' }),
-      ],
-    ] as const) {
-      it(`is erased while its turn runs, and nothing is answered: ${what}`, async () => {
-        const asked = message('erase me');
-        await send(asked);
-        const sandbox = await scene.sandbox();
-        const { body: next } = await sandbox.next(5_000);
-        expect(await send(gone(asked))).to.equal(200);
-        expect((await turns()).map(({ status, erased, text }) => [status, erased, text])).to.deep.equal([['STOPPED', true, null]]);
-        await sandbox.answer(next.run, 'too late');
-        await until('the action is settled', async () => (await actions(database.db))[0]?.state === 'DEAD');
-        expect([(await actions(database.db))[0]?.reason, scene.fake.messages.length]).to.deep.equal(['erased', 0]);
-        expect(await send(gone(asked))).to.equal(200);
-      });
-    }
-
-    it('loses its words when it is edited to nothing', async () => {
-      const asked = message('words and a file', { subtype: 'file_share', files: [{ id: 'F0PLAN' }] });
-      await send(asked);
-      await send(changed(asked, { text: '' }));
-      expect((await turns()).map(({ status, erased, text }) => [status, erased, text])).to.deep.equal([['STOPPED', true, null]]);
-    });
-
-    it('keeps its old words when the new ones are too many, and says so', async () => {
-      const asked = message('old words');
-      await send(asked);
-      await send(changed(asked, { text: 'x'.repeat(32_001) }));
-      expect([(await turns()).map(({ text }) => text), (await actions(database.db)).map(({ notice }) => notice)]).to.deep.equal([
-        ...[['old words'], ['TOO_LONG']],
-      ]);
-    });
-
-    it('is not asked when its deletion overtakes it', async () => {
-      const asked = message('gone before it came');
-      await send(deleted(asked));
-      await send(asked);
-      expect(await turns()).to.deep.equal([]);
-    });
-  });
-
   describe('with a file', () => {
     beforeEach(() => link());
     const FILES = { subtype: 'file_share', files: [{ id: 'F0PLAN', name: 'plan.pdf', url_private: 'https://files.example.com/plan.pdf' }] };
@@ -246,97 +176,6 @@ describe('a message in Slack', () => {
       expect([(await actions(database.db)).map(({ notice }) => notice), await rows('mentor_conversation')]).to.deep.equal([
         ...[['FILE_ONLY'], 0],
       ]);
-    });
-  });
-
-  describe('of somebody', () => {
-    it('who is not known and opens the app is greeted once, with a link that serves', async () => {
-      const opened = { type: 'app_home_opened', user: 'U0ADA', channel: 'D0ADA', tab: 'messages' };
-      await send(opened);
-      await send(opened);
-      const [offer, ...more] = await actions(database.db);
-      expect([offer?.notice, more.length]).to.deep.equal(['WELCOME', 0]);
-      const used = await scene.rig.send('POST', '/slack/link', {
-        raw: new URLSearchParams({ token: linkToken(SIGNING_SECRET, String(offer?.id)) }).toString(),
-        headers: { 'content-type': 'application/x-www-form-urlencoded' },
-      });
-      expect(used.status).to.equal(200);
-      await send(opened);
-      await send(message('hello'));
-      const sandbox = await scene.sandbox();
-      await sandbox.answer((await sandbox.next(5_000)).body.run, 'Hello.');
-      await until('both are said', () => scene.fake.messages.length > 1);
-      expect(scene.fake.messages.map(({ text }) => text.split('|')[0])).to.deep.equal([
-        `Hello, I am Heph. <http://127.0.0.1/slack/link?token=${linkToken(SIGNING_SECRET, String(offer?.id))}`,
-        'Hello.',
-      ]);
-      expect(scene.fake.messages[0]).to.include({ channel: 'D0ADA', threadTs: null });
-    });
-
-    it('who is not known is answered with a link, which serves once and links only when it is confirmed', async () => {
-      await send(message('hello'));
-      expect(await rows('mentor_conversation')).to.equal(0);
-      const [offer] = await actions(database.db);
-      const token = linkToken(SIGNING_SECRET, String(offer?.id));
-      const page = await scene.rig.send('GET', `/slack/link?token=${token}`);
-      expect([
-        page.status,
-        page.text.includes('U0ADA'),
-        page.text.includes('T0TEAM'),
-        page.text.includes('<form method="post"'),
-      ]).to.deep.equal([200, true, true, true]);
-      const use = (given: string, headers = {}) =>
-        scene.rig.send('POST', '/slack/link', {
-          raw: new URLSearchParams({ token: given }).toString(),
-          headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
-        });
-      expect((await use(token, { origin: 'https://evil.example.com' })).status).to.equal(403);
-      expect((await use(`${token.slice(0, -2)}AA`)).status).to.equal(410);
-      expect((await scene.rig.send('GET', '/slack/link?token=x')).status).to.equal(410);
-      const used = await Promise.all([use(token), use(token)]);
-      expect(used.map(({ status }) => status).sort()).to.deep.equal([200, 410]);
-      expect((await scene.rig.send('GET', `/slack/link?token=${token}`)).status).to.equal(410);
-      await send(message('now'));
-      expect((await turns()).map(({ text }) => text)).to.deep.equal(['now']);
-    });
-
-    it('whose link is older than an hour gets another one', async () => {
-      await send(message('hello'));
-      const [offer] = await actions(database.db);
-      await run(database.db, sql.unsafe`update outbox_action set created_at = now() - interval '61 minutes' returning 1`);
-      expect((await scene.rig.send('GET', `/slack/link?token=${linkToken(SIGNING_SECRET, String(offer?.id))}`)).status).to.equal(410);
-      await send(message('hello again'));
-      expect((await actions(database.db)).map(({ notice }) => notice)).to.deep.equal(['LINK', 'LINK']);
-    });
-
-    for (const [what, notice, spoil] of [
-      ['is no member any more', 'NO_MEMBER', sql.unsafe`update workspace_member set active = false returning 1`],
-      ['has AI switched off', 'AI_CHOICE', sql.unsafe`update workspace_member set ai_allowed = false returning 1`],
-    ] as const) {
-      it(`who ${what} is told so, and gets no conversation`, async () => {
-        await link();
-        await run(database.db, spoil);
-        await send(message('hello'));
-        expect([(await actions(database.db)).map((action) => action.notice), await rows('mentor_conversation')]).to.deep.equal([
-          [notice],
-          0,
-        ]);
-      });
-    }
-
-    it('who writes more than a question may have is told so', async () => {
-      await link();
-      await send(message('x'.repeat(32_000)));
-      expect([(await turns()).length, (await actions(database.db)).length]).to.deep.equal([1, 0]);
-      await send(message('x'.repeat(32_001)));
-      expect([(await turns()).length, (await actions(database.db))[0]?.notice]).to.deep.equal([1, 'TOO_LONG']);
-    });
-
-    it('whose account is being erased is told so', async () => {
-      await link();
-      await run(database.db, sql.unsafe`update account set erasure_requested_at = now() returning 1`);
-      await send(message('hello'));
-      expect((await actions(database.db))[0]?.notice).to.equal('PERSON_ERASED');
     });
   });
 });

@@ -1,5 +1,5 @@
 /**
- * Owns: proof of what a message in Slack looks like: Markdown as mrkdwn, nothing that pings, one message that fits.
+ * Owns: proof of what a message in Slack looks like: Markdown as mrkdwn, nothing that pings, one message that fits. cases: H7, H9
  */
 import { expect } from 'chai';
 import fc from 'fast-check';

@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { findWorkspaceId } from '../../db/people/members.ts';
 import type { Database } from '../../db/pool.ts';
 import { connectTeam, findTeam, listTeams } from '../../db/slack/connections.ts';
+import { hasDelivered } from '../../db/slack/inbox.ts';
 import type { SlackCheckView, SlackConnectInput, SlackConnectionView } from '../contract/slack.ts';
 import { RuntimeFault } from '../kernel/faults.ts';
 import { type SecretBox, SecretError } from '../kernel/secret-box.ts';
@@ -78,8 +79,16 @@ export class SlackAdmin {
       line('secret key', secrets.canSeal, 'Set HEPH_SECRET_KEY, for example to what `openssl rand -base64 32` prints.'),
       line('public address', publicUrl !== null, 'Set HEPH_AUTH=oidc and HEPH_PUBLIC_URL: Slack and people must reach /slack on it.'),
       line('connected team', teams.length > 0, 'Run: printf %s "$TOKEN" | heph slack connect TEAM --workspace SLUG'),
-      ...(await Promise.all(teams.map(({ team }) => this.#checkTeam(team)))),
+      ...(await Promise.all(teams.flatMap(({ team }) => [this.#checkTeam(team), this.#checkDeliveries(team)]))),
     ];
+  }
+
+  /** Whether Slack reaches this installation shows only when it has. */
+  async #checkDeliveries(team: string): Promise<SlackCheckView> {
+    const { db, publicUrl } = this.#deps;
+    const arrived = await hasDelivered(db, team);
+    const next = `Send the app a message. If it stays so, look at Event Subscriptions of the app: ${publicUrl ?? 'https://…'}/slack/events must be verified.`;
+    return { what: `deliveries of ${team} today`, ok: arrived ? 'yes' : 'no', next: arrived ? '' : next };
   }
 
   async #checkTeam(team: string): Promise<SlackCheckView> {

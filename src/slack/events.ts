@@ -77,7 +77,8 @@ export function readDelivery(body: Buffer): Delivery {
     kind: 'event',
     event: {
       ...{ teamId, eventId, channelId: 'channel' in happening ? happening.channel : '' },
-      ...{ deletedTs: happening.type === 'deleted' ? happening.ts : null, payload: JSON.stringify(happening) },
+      ...{ deletedTs: happening.type === 'deleted' ? happening.ts : null, messageTs: happening.type === 'asked' ? happening.ts : null },
+      payload: JSON.stringify(happening),
     },
   };
 }

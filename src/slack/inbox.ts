@@ -5,9 +5,19 @@
 import type { Runtime } from '../../actors/index.ts';
 import type { Database } from '../../db/pool.ts';
 import { findTeam } from '../../db/slack/connections.ts';
-import { finishEvent, postponeEvent, pruneEvents, storeEvent, type TakenEvent, takeEvent, wasDeleted } from '../../db/slack/inbox.ts';
+import {
+  finishEvent,
+  postponeEvent,
+  pruneEvents,
+  storeEvent,
+  type TakenEvent,
+  takeEvent,
+  wasDeleted,
+  wasDone,
+} from '../../db/slack/inbox.ts';
 import { enqueueNotice, findMessage, findSlackPerson } from '../../db/slack/people.ts';
 import { LIMITS } from '../contract/limits.ts';
+import type { Clock } from '../kernel/clock.ts';
 import { RuntimeFault } from '../kernel/faults.ts';
 import { uuidv7, type WorkspaceId } from '../kernel/ids.ts';
 import type { Log } from '../kernel/log.ts';
@@ -18,6 +28,7 @@ import { type Happening, happeningSchema, readDelivery } from './events.ts';
 
 export interface InboxDeps {
   readonly db: Database;
+  readonly clock: Pick<Clock, 'now'>;
   readonly log: Log;
   readonly runtime: Pick<Runtime, 'submitQuestion' | 'editEntry' | 'eraseEntry'>;
   /** Ends the connection of a team and erases what was written through it. Repeats change nothing. */
@@ -118,7 +129,7 @@ export class Inbox {
     if (happening.type === 'asked') return this.#ask(event, happening);
     if (happening.type === 'opened') return this.#welcome(event, happening);
     const message = await findMessage(db, { teamId, channelId: happening.channel, messageTs: happening.ts });
-    if (message === null) return 'no_question';
+    if (message === null) return happening.type === 'edited' ? this.#editUnknown(event, happening) : 'no_question';
     if (happening.type === 'deleted' || isBlank(happening.text)) {
       await runtime.eraseEntry(message.owner, message.entryId);
       return 'erased';
@@ -127,6 +138,17 @@ export class Inbox {
       return this.#sayer(event, { ...happening, workspaceId: message.owner.workspaceId })('TOO_LONG');
     }
     return (await runtime.editEntry(message.owner, message.entryId, happening.text)).kind;
+  }
+
+  /**
+   * An edit of a message that is no question: it was done and became none, or it is too old to come; or the edit has overtaken it, and asks in
+   * its place. The message itself is the same question when it comes.
+   */
+  async #editUnknown(event: TakenEvent, { ts, threadTs = ts, ...edited }: Extract<Happening, { type: 'edited' }>): Promise<string> {
+    const { db, clock } = this.#deps;
+    const mayCome = Number(ts) * 1_000 > clock.now() - KEEP_MS;
+    if (!mayCome || (await wasDone(db, { teamId: event.teamId, channelId: edited.channel, messageTs: ts }))) return 'no_question';
+    return this.#ask(event, { ...edited, type: 'asked', ts, threadTs, files: false });
   }
 
   /** Enqueues fixed words to a user, once for the event (or for what `key` names instead). */

@@ -64,7 +64,7 @@ export class Slack {
     const { db, log, clock, retentionMs } = this.#options;
     const disconnector = new Disconnector({ db, log, actors });
     const disconnect = async (teamId: string, why: string) => void (await disconnector.end(teamId, why));
-    const inbox = new Inbox({ db, log, runtime: actors.runtime, disconnect });
+    const inbox = new Inbox({ db, clock, log, runtime: actors.runtime, disconnect });
     const retention = new Retention({ db, log, actors, retentionMs });
     this.#started = { inbox, disconnector, retention, timer: clock.every(SWEEP_MS, () => this.#sweep()) };
     this.#sweep();
