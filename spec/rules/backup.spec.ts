@@ -10,8 +10,8 @@ import { expect } from 'chai';
 import pg from 'pg';
 import { backedUpTables, readTables } from '../../db/backup/catalogue.ts';
 import { backup } from '../../db/backup/dump.ts';
-import { writeBackup } from '../../db/backup/file.ts';
 import { openBackup, type RestoreReport, restore } from '../../db/backup/load.ts';
+import { writeBackup } from '../../db/backup/write-file.ts';
 import { createDatabase, dropDatabase } from '../../db/embedded/index.ts';
 import { migrate, migrationNames } from '../../db/migrate.ts';
 import { type Database, sql } from '../../db/pool.ts';
@@ -43,7 +43,7 @@ describe('a backup', function () {
   before(async () => {
     server = await freshDatabase();
     scene = await fillEveryTable(given.db);
-    await backup(given.url, { file, version: VERSION });
+    await backup(given.url, { to: file, version: VERSION });
     restored = await emptyDatabase();
     report = await restoreInto(restored);
   });
@@ -91,8 +91,12 @@ describe('a backup', function () {
     expect(statSync(file).mode & 0o777).to.equal(0o600);
     const [first = ''] = gunzipSync(readFileSync(file)).toString().split('\n');
     expect(JSON.parse(first)).to.include({ heph: 'backup', format: 1, version: VERSION, migration: migrationNames().at(-1) });
-    expect(await refusal(backup(given.url, { file, version: VERSION }))).to.include('exists already. Nothing was written');
+    expect(await refusal(backup(given.url, { to: file, version: VERSION }))).to.include('exists already. Nothing was written');
     expect(readdirSync(dir), 'no draft is left').to.deep.equal(['whole.heph']);
+    const nowhere = path.join(dir, 'none/backup.heph');
+    expect(await refusal(backup(given.url, { to: nowhere, version: VERSION }))).to.equal(
+      'The backup cannot be written (ENOENT). Choose another place.',
+    );
   });
 
   it('comes back row by row, to the byte, with its keys and its numbers', async () => {
