@@ -55,20 +55,23 @@ export async function sendBackup(target: Writable, source: BackupSource): Promis
   gzip.on('data', (chunk: Buffer) => {
     bytes += chunk.length;
   });
-  // A stream that is torn down because the source failed fails with the same error.
-  let ofSource: unknown;
+  // When one end fails the other is torn down, with the same error: the first to see it had it.
+  let failed: 'source' | 'target' | undefined;
+  target.once('error', () => {
+    failed ??= 'target';
+  });
   const lines = async function* () {
     try {
       yield* linesOf(source, rows);
     } catch (error) {
-      ofSource = error;
+      failed ??= 'source';
       throw error;
     }
   };
   try {
     await pipeline(Readable.from(lines()), gzip, target);
   } catch (error) {
-    if (error === ofSource) throw error;
+    if (failed !== 'target') throw error;
     throw new BackupError(`The backup cannot be written (${(error as NodeJS.ErrnoException).code}). Choose another place.`);
   }
   return { rows, bytes };
