@@ -40,8 +40,12 @@ describe('a backup', function () {
   let restored: string;
   let report: RestoreReport;
 
+  /** A role that owns its databases and is nothing more: what somebody who runs a PostgreSQL for others gives away. */
+  const role = `heph_plain_${randomUUID().slice(0, 8)}`;
+
   before(async () => {
     server = await freshDatabase();
+    await tell(`create role ${role} login nosuperuser password 'plain'`);
     scene = await fillEveryTable(given.db);
     await backup(given.url, { to: file, version: VERSION });
     restored = await emptyDatabase();
@@ -49,15 +53,25 @@ describe('a backup', function () {
   });
   after(async () => {
     for (const name of made) await dropDatabase(server.url, name);
+    await tell(`drop role ${role}`);
     await server.drop();
     rmSync(dir, { recursive: true, force: true });
   });
 
-  /** A database without any table. */
+  /** A database without any table, of the plain role. */
   async function emptyDatabase(): Promise<string> {
     const name = `heph_${randomUUID().slice(0, 8)}`;
     made.push(name);
-    return createDatabase(server.url, name);
+    const url = new URL(await createDatabase(server.url, name));
+    await tell(`alter database ${name} owner to ${role}`);
+    [url.username, url.password] = [role, 'plain'];
+    return url.href;
+  }
+
+  async function tell(statement: string): Promise<void> {
+    const client = new pg.Client({ connectionString: server.url });
+    await client.connect();
+    await client.query(statement).finally(() => client.end());
   }
 
   async function looking<T>(url: string, work: (db: Database) => Promise<T>): Promise<T> {
