@@ -3,6 +3,7 @@
  * Does not own: making the entries (Pi) and storing them (the server, which derives kind and text from them).
  * Rule R7: the end is the only writer of a turn's entries; the question is the server's own.
  */
+import { isContextOverflow } from '@earendil-works/pi-ai/utils/overflow';
 import type { FailureDetail, PiEntry } from '../src/contract/agent.ts';
 import { isBlank } from '../src/kernel/text.ts';
 import type { SessionEntry } from './pi.ts';
@@ -20,7 +21,7 @@ export function judge(entries: readonly SessionEntry[], overflowed: boolean): Ju
   const last = entries.findLast(isAssistant);
   if (last === undefined) return failed('model_error');
   const { message } = last;
-  if (message.stopReason === 'error' || message.stopReason === 'aborted') return judgeError(message.errorMessage ?? '', overflowed);
+  if (message.stopReason === 'error' || message.stopReason === 'aborted') return judgeError(message, overflowed);
   // Pi left a finished answer out itself: it was cut off for lack of room, and shortening the conversation did not help.
   if (omitted(entries).has(last.id)) return failed(overflowed ? 'context_overflow' : 'truncated_answer');
   return isBlank(wordsOf(message)) ? failed('empty_answer') : { outcome: 'DONE' };
@@ -61,8 +62,13 @@ const UNFINISHED = /ended (without|before)/i;
 /** The gateway's code when it counted this turn's calls itself, those of an earlier attempt included. */
 const CALL_LIMIT = /"call_limit"/;
 
-function judgeError(text: string, overflowed: boolean): Judgement {
-  if (overflowed) return failed('context_overflow');
+/**
+ * Pi says so itself when shortening did not help, but not when the provider refused the shortened conversation within the millisecond in
+ * which the summary was stored, or after the clock went back: it compares their times. So the last answer is judged as well.
+ */
+function judgeError(message: Assistant, overflowed: boolean): Judgement {
+  if (overflowed || isContextOverflow(message)) return failed('context_overflow');
+  const text = message.errorMessage ?? '';
   if (CALL_LIMIT.test(text)) return failed('call_limit');
   return failed(UNFINISHED.test(text) ? 'truncated_answer' : 'model_error');
 }

@@ -6,7 +6,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join, relative, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -16,6 +16,8 @@ const CLOSE_LIMIT_MS = 30_000;
 const KILL_AFTER_MS = 10_000;
 const DRAIN_LIMIT_MS = 1_000;
 const LOOK_EVERY_MS = 500;
+const FAILURE_LINES = 6;
+const FAILURE_LINE_CHARS = 300;
 const SKIPPED = 'SKIPPED: ';
 const MOCHA = fileURLToPath(import.meta.resolve('mocha/bin/mocha.js'));
 const REPORTER = join(import.meta.dirname, 'test-reporter.ts');
@@ -26,6 +28,8 @@ export interface GroupResult {
   readonly failed: number;
   readonly skips: readonly string[];
   readonly troubles: readonly string[];
+  /** Each failed test on some lines: where, which, why. A run is long, and its log may be cut: they are said again at its end. */
+  readonly failures: readonly string[];
 }
 
 /** The part of mocha's JSON report that is read here. */
@@ -33,6 +37,11 @@ interface MochaReport {
   readonly stats: { readonly passes: number; readonly failures: number };
   readonly tests: readonly { readonly file: string }[];
   readonly pending: readonly { readonly fullTitle: string }[];
+  readonly failures: readonly {
+    readonly file?: string;
+    readonly fullTitle: string;
+    readonly err: { readonly message?: string; readonly stack?: string };
+  }[];
 }
 
 /** What a run gives to each of its processes. `flags` are mocha's; `limitMs` bounds the process; `stop` ends it early. */
@@ -55,7 +64,13 @@ export async function runGroup(files: readonly string[], options: GroupOptions):
   try {
     const run = await runMocha([...files, ...options.flags], reportPath, options);
     if (!existsSync(reportPath)) {
-      return { passed: 0, failed: 1, skips: [], troubles: [`${files.join(', ')}: ${run.ending ?? 'mocha ended'}, without a report`] };
+      return {
+        passed: 0,
+        failed: 1,
+        skips: [],
+        troubles: [`${files.join(', ')}: ${run.ending ?? 'mocha ended'}, without a report`],
+        failures: [],
+      };
     }
     const report: MochaReport = JSON.parse(readFileSync(reportPath, 'utf8'));
     return readReport(report, run, options.flags.length > 0 ? [] : files);
@@ -74,7 +89,17 @@ function readReport(report: MochaReport, run: MochaRun, files: readonly string[]
     troubles.push(`${run.ending}, although no test failed`);
   }
   const skips = report.pending.map(({ fullTitle }) => `${SKIPPED}${fullTitle}: ${reasonFor(fullTitle, run.skipLines)}`);
-  return { passed: passes, failed: failures + troubles.length, skips, troubles };
+  return { passed: passes, failed: failures + troubles.length, skips, troubles, failures: report.failures.map(describeFailure) };
+}
+
+/** At most FAILURE_LINES of a failure's message and of where it was thrown. */
+function describeFailure({ file, fullTitle, err }: MochaReport['failures'][number]): string {
+  const message = (err.message ?? 'no message').split('\n');
+  const where = (err.stack ?? '').split('\n').filter((line) => /^\s+at /.test(line) && !line.includes('node_modules'));
+  const lines = [...message.slice(0, FAILURE_LINES), ...where.slice(0, FAILURE_LINES)].map(
+    (line) => `    ${line.trim().slice(0, FAILURE_LINE_CHARS)}`,
+  );
+  return [`${file === undefined ? '' : `${relative('', file)}: `}${fullTitle}`, ...lines].join('\n');
 }
 
 /** The reason that skipLoudly printed for a test, or for a suite around it. Titles and reasons may hold colons themselves. */

@@ -63,7 +63,7 @@ async function main(args: readonly string[]): Promise<void> {
   }
   const sum = (count: (result: GroupResult) => number): number => results.reduce((total, result) => total + count(result), 0);
   const totals = { passed: sum((r) => r.passed), failed: sum((r) => r.failed), skipped: sum((r) => r.skips.length) };
-  for (const line of results.flatMap((result) => result.troubles)) console.log(`FAILED: ${line}`);
+  for (const line of results.flatMap((result) => [...result.failures, ...result.troubles])) console.log(`FAILED: ${line}`);
   for (const line of results.flatMap((result) => result.skips)) console.log(line);
   if (totals.failed > 0 || totals.passed === 0) process.exitCode = 1;
   console.log(summaryLine(totals));

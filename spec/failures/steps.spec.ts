@@ -63,7 +63,7 @@ describe('a turn is answered once, billed once and leaves no slot behind', funct
       sql.unsafe`select id from llm_usage_event where turn_id = ${turnId} and state = 'OPEN'`,
       (rows) => rows.every(({ id }) => lost.has(id)),
     );
-    await closeUnknownCalls(rig.db, { openMs: 0, overMs: 0 }, 100);
+    await rig.patiently(() => closeUnknownCalls(rig.db, { openMs: 0, overMs: 0 }, 100));
     return callsOf(turnId);
   }
 

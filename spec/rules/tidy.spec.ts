@@ -3,29 +3,16 @@
  * Words that the gate looks for are put together at run time, so that it does not find them in this file.
  */
 import { spawnSync } from 'node:child_process';
-import { chmodSync, cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { expect } from 'chai';
 import { checkBoundaries } from '../../tools/boundaries.ts';
 import { checkRules } from '../../tools/rules.ts';
 import { dumpSchema } from '../../tools/schema.ts';
 import { checkTidy } from '../../tools/tidy.ts';
 import { describeFinding, type Finding, openTree, PROJECT_ROOT, type Tree } from '../../tools/tree.ts';
+import { type Files, newFolder, removeFolders } from '../support/folders.ts';
 
-type Files = Record<string, string>;
-
-const folders: string[] = [];
-const newFolder = (files: Files): string => {
-  const root = mkdtempSync(join(tmpdir(), 'heph-gate-'));
-  folders.push(root);
-  for (const [path, text] of Object.entries(files)) {
-    mkdirSync(dirname(join(root, path)), { recursive: true });
-    writeFileSync(join(root, path), text);
-  }
-  return root;
-};
 const treeOf = (files: Files): Tree => {
   const root = newFolder(files);
   spawnSync('git', ['init', '--quiet'], { cwd: root });
@@ -35,9 +22,7 @@ const words = (findings: readonly Finding[]): string[] => findings.map(describeF
 const tidy = (files: Files): string[] => words(checkTidy(treeOf(files)).failures).filter((line) => !line.includes('README.md: is missing'));
 const linesOf = (count: number): string => '-- x\n'.repeat(count);
 
-after(() => {
-  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
-});
+after(removeFolders);
 
 describe('the gate reads spec/RULES.md', () => {
   const tag = (...ids: string[]): string => `// rule: ${ids.join(', ')}\n`;
@@ -316,77 +301,5 @@ describe('db/schema.sql', () => {
     expect(await failureOf({ '0001_a.sql': 'create table a ();\n-- Down Migration\ndrop table a;\n' })).to.include(
       '0001_a.sql: "Down Migration"',
     );
-  });
-});
-
-describe('npm test', () => {
-  const skip = `import { skipLoudly } from '${pathToFileURL(join(PROJECT_ROOT, 'spec/support/skip.ts')).href}';\n`;
-  const run = (files: Files, ...args: string[]): { code: number | null; lines: string[] } => {
-    const { CI: _ci, ...env } = process.env;
-    const done = spawnSync(process.execPath, [join(PROJECT_ROOT, 'tools/test.ts'), ...args], {
-      cwd: newFolder(files),
-      encoding: 'utf8',
-      env,
-    });
-    return { code: done.status, lines: done.stdout.trimEnd().split('\n') };
-  };
-
-  it('ends with one line that counts every folder, and names each skip with its reason', () => {
-    const { code, lines } = run({
-      'spec/rules/a.spec.ts': "it('works', () => {});\nit('breaks', () => { throw new Error('no'); });\n",
-      'spec/flows/b.spec.ts': `${skip}describe('redis', () => {
-        before(function () { skipLoudly(this, 'no server: none on PATH'); });
-        it('a: one', () => {});
-      });`,
-    });
-    expect(lines.at(-1)).to.equal('1 passed, 1 failed, 1 skipped');
-    expect(lines.at(-2)).to.equal('SKIPPED: redis a: one: no server: none on PATH');
-    expect(lines.filter((line) => /^\d+ passed, /.test(line))).to.have.length(1);
-    expect(code).to.equal(1);
-  });
-
-  it('passes when all specs pass, and runs only what it is told to', () => {
-    const files = {
-      'spec/rules/a.spec.ts': "it('works', () => {});\n",
-      'spec/web/b.spec.ts': "it('breaks', () => { throw new Error('no'); });\n",
-    };
-    expect(run(files, 'spec/rules')).to.deep.include({ code: 0 });
-    expect(run(files, 'spec/**/a.*', '--grep', 'works').lines.at(-1)).to.equal('1 passed, 0 failed');
-  });
-
-  it('fails without a test: no file, an empty file, a file that cannot be loaded, a pattern that matches nothing', () => {
-    const good = { 'spec/rules/a.spec.ts': "it('works', () => {});\n" };
-    expect(run({})).to.deep.include({ code: 1 });
-    expect(run({ ...good, 'spec/rules/b.spec.ts': '' }).lines.at(-1)).to.equal('1 passed, 1 failed');
-    expect(run({ ...good, 'spec/web/b.spec.ts': "throw new Error('no');\n" }).lines.at(-1)).to.equal('1 passed, 1 failed');
-    expect(run(good, 'spec/gone').code).to.equal(1);
-    expect(run(good, '--grep', 'nothing').code).to.equal(1);
-  });
-});
-
-describe('bin/heph', () => {
-  const install = (files: Files): string => {
-    const root = newFolder({ 'package.json': '{"type":"module"}', ...files });
-    cpSync(join(PROJECT_ROOT, 'bin'), join(root, 'bin'), { recursive: true });
-    return root;
-  };
-  const oldNode = (): string => {
-    const folder = newFolder({ node: '#!/bin/sh\necho 20\n' });
-    chmodSync(join(folder, 'node'), 0o755);
-    return `${folder}:/usr/bin:/bin`;
-  };
-
-  it('starts on the node that npm installed, through a link, when an old one comes first on PATH', () => {
-    const root = install({ 'src/main.ts': 'const args: string[] = process.argv.slice(2);\nprocess.stdout.write(args.join());\n' });
-    symlinkSync(join(PROJECT_ROOT, 'node_modules'), join(root, 'node_modules'));
-    symlinkSync(join(root, 'bin/heph'), join(root, 'heph'));
-    const done = spawnSync(join(root, 'heph'), ['a', 'b c'], { cwd: tmpdir(), encoding: 'utf8', env: { PATH: oldNode() } });
-    expect(done.stdout).to.equal('a,b c');
-  });
-
-  it('says what to do when there is only an old one', () => {
-    const done = spawnSync(join(install({}), 'bin/heph'), { encoding: 'utf8', env: { PATH: oldNode() } });
-    expect(done.status).to.equal(1);
-    expect(done.stderr).to.include('needs Node 24').and.include('npm ci');
   });
 });

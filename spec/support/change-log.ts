@@ -5,6 +5,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
+import { pause, systemClock } from '../../src/kernel/clock.ts';
 import { type Commit, type LogLine, readCommits } from './test-decoding.ts';
 
 export class ChangeLog {
@@ -32,13 +33,16 @@ export class ChangeLog {
   async next(): Promise<readonly Commit[]> {
     // A commit that waits for its flush takes with it those before it that did not.
     await query(this.#url, `select pg_logical_emit_message(true, 'heph', 'flush')`);
-    const lines = await query(
+    // Looked at, and moved on only afterwards: a reply that is lost with its connection would take its commits with it.
+    const lines = (await query(
       this.#url,
-      `select lsn::text, data from pg_logical_slot_get_changes($1, null, null, 'include-timestamp', 'on', 'skip-empty-xacts', 'on')`,
+      `select lsn::text, data from pg_logical_slot_peek_changes($1, null, null, 'include-timestamp', 'on', 'skip-empty-xacts', 'on')`,
       [this.#slot],
-    );
+    )) as unknown as readonly LogLine[];
+    const lastLine = lines.at(-1);
+    if (lastLine) await query(this.#url, 'select pg_replication_slot_advance($1, $2::pg_lsn)', [this.#slot, lastLine.lsn]);
     // After a crash a slot may begin again before what was read.
-    const commits = readCommits(lines as unknown as readonly LogLine[], this.#tables).filter(({ lsn }) => lsn > this.#readTo);
+    const commits = readCommits(lines, this.#tables).filter(({ lsn }) => lsn > this.#readTo);
     this.#readTo = commits.at(-1)?.lsn ?? this.#readTo;
     return commits;
   }
@@ -51,16 +55,20 @@ export class ChangeLog {
 const CONNECT_MAX_MS = 5_000;
 const READ_MAX_MS = 60_000;
 
-/** PostgreSQL that was killed takes connections for a moment before the postmaster ends them all. */
-const TRIES_MAX = 5;
+/** PostgreSQL that was killed takes connections for a moment before the postmaster ends them all; then it refuses them until it has recovered. */
+const AWAY = /terminated|ECONNRE|recovery mode|starting up|shutting down/;
+const AWAY_MAX_MS = 60_000;
+const RETRY_MS = 50;
 
 /** On a connection of its own: the log is also read right after PostgreSQL was killed. Each query may be sent again. */
 async function query(url: string, text: string, values: readonly unknown[] = []): Promise<Record<string, unknown>[]> {
-  for (let tries = 1; ; tries++) {
+  const givenUpAtMs = performance.now() + AWAY_MAX_MS;
+  for (;;) {
     try {
       return await queryOnce(url, text, values);
     } catch (error) {
-      if (tries === TRIES_MAX || !(error instanceof Error) || !/terminated|ECONNRE/.test(error.message)) throw error;
+      if (performance.now() > givenUpAtMs || !(error instanceof Error) || !AWAY.test(error.message)) throw error;
+      await pause(systemClock, RETRY_MS);
     }
   }
 }

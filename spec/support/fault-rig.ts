@@ -186,10 +186,15 @@ export class FaultRig {
 
   /** Rows, however long PostgreSQL is away. */
   async read<T>(row: z.ZodType<T>, query: ReturnType<typeof sql.unsafe>): Promise<readonly T[]> {
+    return this.patiently(async () => z.array(row).parse(await this.db.any(query as never)));
+  }
+
+  /** Something that may be done again, however long PostgreSQL is away. */
+  async patiently<T>(work: () => Promise<T>): Promise<T> {
     const givenUpAtMs = performance.now() + UNTIL_MAX_MS;
     for (;;) {
       try {
-        return z.array(row).parse(await this.db.any(query as never));
+        return await work();
       } catch (error) {
         if (performance.now() > givenUpAtMs || error instanceof z.ZodError) throw error;
         await pause(systemClock, RETRY_MS);
