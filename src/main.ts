@@ -80,7 +80,8 @@ function administer(args: readonly string[], { bindHost, opsPort }: Config): Pro
   return runAdminCommand(args, {
     opsUrl: `http://${ownHost(bindHost)}:${opsPort}`,
     readInput: () => text(process.stdin),
-    ...VOICE,
+    out: (said) => void process.stdout.write(said),
+    err: (said) => void process.stderr.write(said),
   });
 }
 
