@@ -1,9 +1,12 @@
 /**
  * What the chart's pods may do, and whom they reach: computed from the rendered objects, as a cluster would.
  */
+import { existsSync } from 'node:fs';
+import path from 'node:path';
 import { expect } from 'chai';
-import { environmentOf, only, serverOf, useChart } from '../support/chart.ts';
+import { environmentOf, only, read, serverOf, useChart } from '../support/chart.ts';
 import { podLabelsOf, podSpecOf } from '../support/kube-objects.ts';
+import { skipLoudly } from '../support/skip.ts';
 
 describe('what the chart lets pods do', function () {
   this.timeout(120_000);
@@ -118,5 +121,19 @@ describe('what the chart lets pods do', function () {
       expect(only(chart.full, 'RoleBinding')['subjects']).to.deep.equal([{ kind: 'ServiceAccount', name: 'heph', namespace: 'forge' }]);
       expect(chart.full.filter(({ kind }) => kind.startsWith('Cluster'))).to.deep.equal([]);
     });
+  });
+
+  it('starts a runner as its server looks for it', function () {
+    const host = 'sandbox-runner/host/kubernetes/bring-up.ts';
+    if (!existsSync(new URL(`../../${host}`, import.meta.url))) skipLoudly(this, 'this Heph has no host for pods');
+    const [container] = podSpecOf(only(chart.full, 'SandboxTemplate')).containers;
+    const [flag, socket] = container.args;
+    expect(flag).to.equal('--socket');
+    expect(read(host)).to.include(`container: '${container.name}'`).and.include(`socket: '${socket}'`);
+    expect(container.volumeMounts.map(({ mountPath }: { mountPath: string }) => mountPath))
+      .to.include(path.dirname(socket))
+      .and.include('/workspace');
+    expect(environmentOf(chart.full)['HEPH_KUBERNETES_WARM_POOL']).to.equal(only(chart.full, 'SandboxWarmPool').metadata.name);
+    expect(only(chart.full, 'SandboxWarmPool')['spec'].sandboxTemplateRef.name).to.equal(only(chart.full, 'SandboxTemplate').metadata.name);
   });
 });
