@@ -20,13 +20,15 @@ export interface Voice {
 }
 
 const MB = 1_000_000;
+const STANDARD_OUTPUT = '-';
 
-/** Exit codes: 0 written, 1 not. */
+/** `file` is `-` for the standard output; then all is said on the other one. Exit codes: 0 written, 1 not. */
 export function runBackup(config: Config, file: string, voice: Voice): Promise<number> {
   return explained(voice, async () => {
-    const version = ownVersion();
-    const { bytes, migration, takenAt, rows } = await withDatabase(config, (url) => backup(url, { file: path.resolve(file), version }));
-    voice.out(
+    const request = { to: file === STANDARD_OUTPUT ? process.stdout : path.resolve(file), version: ownVersion() };
+    const { bytes, migration, takenAt, rows } = await withDatabase(config, (url) => backup(url, request));
+    const say = file === STANDARD_OUTPUT ? voice.err : voice.out;
+    say(
       `Backed up ${counted(rows)} as they were at ${takenAt} (migration ${migration}), to ${file} (${(bytes / MB).toFixed(1)} MB).\n` +
         'It holds what people wrote: keep it as you keep the database. Keep apart from it HEPH_SECRET_KEY, without which nobody opens the keys\n' +
         'and tokens in it, and your settings. Not in it: sign-ins, and repository mirrors in HEPH_DATA_DIR, which are fetched again.\n',

@@ -18,7 +18,7 @@ const HELP = `Heph: a conversation runtime.
   heph            start the server (the same as npm start)
   heph doctor     check what this machine can do, and say what to do about what is missing
   heph backup FILE
-      everything that the database holds, as one file; servers may run
+      everything that the database holds, as one file (- is the standard output); servers may run
   heph restore FILE
       such a file into an empty database, or over an embedded one of another version of PostgreSQL, which is kept
   heph migrate    bring the database of HEPH_DATABASE_URL to this version; each start does it, too
@@ -81,7 +81,8 @@ function administer(args: readonly string[], { bindHost, opsPort, ops }: Config)
     opsUrl: `http://${ownHost(bindHost)}:${opsPort}`,
     token: ops.commandToken,
     readInput: () => text(process.stdin),
-    ...VOICE,
+    out: (said) => void process.stdout.write(said),
+    err: (said) => void process.stderr.write(said),
   });
 }
 

@@ -1,32 +1,38 @@
 /**
  * Owns: reading all rows of one moment while servers go on writing: one read-only snapshot, table by table through a cursor.
  * Until it ends, vacuum keeps what was deleted since its start, and a migration waits.
- * Does not own: the file (file.ts).
+ * Does not own: the file (write-file.ts).
  */
+import type { Writable } from 'node:stream';
 import type pg from 'pg';
 import { appliedTo, migrationNames } from '../migrate.ts';
 import { backedUpTables, quoted, readNumbers, readTables, type Table, withClient } from './catalogue.ts';
 import { BackupError } from './errors.ts';
-import { type BackupEnd, type Row, writeBackup } from './file.ts';
+import type { Row } from './format.ts';
+import { type BackupSource, sendBackup, type Written, writeBackup } from './write-file.ts';
 
 /** Rows of one fetch: as many as hold about this many characters, by those of the fetch before. */
 const FETCH_CHARS = 2_000_000;
 const FETCH_ROWS_MAX = 2_000;
 const FETCH_ROWS_FIRST = 50;
 
-export interface BackupReport {
-  readonly file: string;
-  readonly bytes: number;
+export interface BackupReport extends Written {
   readonly migration: string;
   readonly takenAt: string;
-  readonly rows: BackupEnd['rows'];
+}
+
+export interface BackupRequest {
+  /** A path, or a stream. */
+  readonly to: string | Writable;
+  /** Which Heph asks. */
+  readonly version: string;
 }
 
 /**
- * Writes everything that the database of `url` holds into `file`. `version` is the Heph that asks.
+ * Writes everything that the database of `url` holds.
  * @throws BackupError when the file cannot be written or the database is not of this Heph; RuntimeFault when the database does not answer.
  */
-export function backup(url: string, { file, version }: { readonly file: string; readonly version: string }): Promise<BackupReport> {
+export function backup(url: string, { to, version }: BackupRequest): Promise<BackupReport> {
   return withClient(url, async (client) => {
     const tables = await openSnapshot(client);
     const migration = await ownMigration(client);
@@ -36,13 +42,14 @@ export function backup(url: string, { file, version }: { readonly file: string; 
     const [{ at, postgres } = { at: new Date(0), postgres: '' }] = said;
     const takenAt = at.toISOString();
     const columns = (table: Table) => ({ name: table.name, columns: table.columns.map(({ name }) => name) });
-    const written = await writeBackup(file, {
+    const source: BackupSource = {
       header: { version, migration, postgres, takenAt, tables: tables.map(columns) },
       rows: (name) => rowsOf(client, tables.find((table) => table.name === name) as Table),
       numbers: () => readNumbers(client, tables),
-    });
+    };
+    const written = await (typeof to === 'string' ? writeBackup(to, source) : sendBackup(to, source));
     await client.query('commit');
-    return { file, migration, takenAt, ...written };
+    return { migration, takenAt, ...written };
   });
 }
 

@@ -9,7 +9,8 @@ import type pg from 'pg';
 import { appliedTo, migrate, migrationNames } from '../migrate.ts';
 import { backedUpTables, type Column, identities, quoted, readForeignKeys, readTables, type Table, withClient } from './catalogue.ts';
 import { BackupError } from './errors.ts';
-import { type BackupEnd, type BackupHeader, checkBackup, type Row, readBackup } from './file.ts';
+import type { BackupEnd, BackupHeader, Row } from './format.ts';
+import { checkBackup, readBackup } from './read-file.ts';
 import { type Rewound, rewind } from './rewind.ts';
 
 /** Rows of one insert. */

@@ -1,64 +1,23 @@
 /**
  * The chart without a cluster: it renders, each object is one that a cluster takes, bad values are refused, and what it sets is what Heph reads.
  */
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { parse } from 'yaml';
 import { readConfig } from '../../src/config.ts';
-import { CHART, helm, type Manifest, noHelm, type RenderOptions, render, template } from '../support/helm.ts';
-import { podLabelsOf, podSpecOf, problemsOf } from '../support/kube-objects.ts';
-import { skipLoudly } from '../support/skip.ts';
-
-const MONITORING = ['monitoring.coreos.com/v1'];
-const root = fileURLToPath(new URL('../..', import.meta.url));
-const read = (file: string): string => readFileSync(path.join(root, file), 'utf8');
-const values = (name: string): string => path.join(CHART, 'ci', `${name}-values.yaml`);
-
-/** What the named Secrets would hold. */
-const SECRETS: Readonly<Record<string, string>> = {
-  HEPH_DATABASE_URL: 'postgres://heph:word@db.example.com/heph',
-  HEPH_REDIS_URL: 'rediss://redis.example.com',
-  HEPH_SECRET_KEY: Buffer.alloc(32, 1).toString('base64'),
-  HEPH_SECRET_KEY_OLD: Buffer.alloc(32, 2).toString('base64'),
-};
-
-function only(objects: readonly Manifest[], kind: string, name?: string): Manifest {
-  const found = objects.filter((object) => object.kind === kind && (name === undefined || object.metadata.name === name));
-  expect(found, `${kind} ${name ?? ''}`).to.have.length(1);
-  return found[0] as Manifest;
-}
-
-const server = (objects: readonly Manifest[]) => podSpecOf(only(objects, 'Deployment')).containers[0];
-
-/** The environment of a server: the settings, and something for each variable of a Secret. */
-function environmentOf(objects: readonly Manifest[]): Record<string, string> {
-  const fromSecrets = server(objects).env.map(({ name }: { name: string }) => [name, SECRETS[name] ?? 'a-word-of-a-secret']);
-  return { ...(only(objects, 'ConfigMap', 'heph')['data'] as Record<string, string>), ...Object.fromEntries(fromSecrets) };
-}
+import { environmentOf, MONITORING, only, read, SECRETS, serverOf, useChart, valuesFile } from '../support/chart.ts';
+import { CHART, helm, type Manifest, type RenderOptions, render, template } from '../support/helm.ts';
+import { podSpecOf, problemsOf } from '../support/kube-objects.ts';
 
 describe('the Helm chart', function () {
   this.timeout(120_000);
-  let minimal: readonly Manifest[];
-  let full: readonly Manifest[];
-
-  before(async function () {
-    const why = noHelm();
-    if (why !== null) skipLoudly(this, why);
-    minimal = await render({ values: 'minimal' });
-    full = await render({ values: 'full', apiVersions: MONITORING });
-  });
-
-  const both = (): readonly (readonly [string, readonly Manifest[]])[] => [
-    ['minimal', minimal],
-    ['full', full],
-  ];
+  const chart = useChart();
 
   it('passes lint with the least and with all values, and says what the least is', async () => {
     for (const name of ['minimal', 'full']) {
-      const { code, out, err } = await helm('lint', '--strict', CHART, '--values', values(name));
+      const { code, out, err } = await helm('lint', '--strict', CHART, '--values', valuesFile(name));
       expect(code, out + err).to.equal(0);
     }
     const { code, err } = await template();
@@ -68,7 +27,7 @@ describe('the Helm chart', function () {
 
   it('renders the objects of a small installation, and of one with everything', () => {
     const kinds = (objects: readonly Manifest[]) => objects.map(({ kind, metadata }) => `${kind} ${metadata.name}`).sort();
-    expect(kinds(minimal)).to.deep.equal(
+    expect(kinds(chart.minimal)).to.deep.equal(
       [
         'ConfigMap heph',
         'Deployment heph',
@@ -88,11 +47,13 @@ describe('the Helm chart', function () {
       'ConfigMap heph-dashboard, HorizontalPodAutoscaler heph, Ingress heph, NetworkPolicy heph-default-deny, NetworkPolicy heph-sandbox, ';
     const rest =
       'PrometheusRule heph, Role heph-sandbox, RoleBinding heph-sandbox, SandboxTemplate heph-sandbox, SandboxWarmPool heph-sandbox, ';
-    expect(kinds(full)).to.deep.equal([...kinds(minimal), ...`${more}${rest}Service heph-agent, ServiceMonitor heph`.split(', ')].sort());
+    expect(kinds(chart.full)).to.deep.equal(
+      [...kinds(chart.minimal), ...`${more}${rest}Service heph-agent, ServiceMonitor heph`.split(', ')].sort(),
+    );
   });
 
   it('renders only objects that a cluster takes', async () => {
-    for (const [name, objects] of both()) {
+    for (const [name, objects] of chart.both()) {
       for (const object of objects) expect(await problemsOf(object), `${name}: ${object.kind} ${object.metadata.name}`).to.deep.equal([]);
       const ids = objects.map(({ kind, metadata }) => `${kind} ${(metadata as { namespace?: string }).namespace ?? ''} ${metadata.name}`);
       expect(new Set(ids).size, 'each once').to.equal(ids.length);
@@ -100,14 +61,14 @@ describe('the Helm chart', function () {
   });
 
   it('would notice one that is none', async () => {
-    const deployment = structuredClone(only(minimal, 'Deployment'));
+    const deployment = structuredClone(only(chart.minimal, 'Deployment'));
     deployment['spec'].replicas = 'two';
     expect(await problemsOf(deployment)).to.have.length(1);
     expect(await problemsOf({ ...deployment, kind: 'Deploiment' })).to.deep.equal(['there is no Deploiment in apps/v1']);
-    const misspelt = structuredClone(only(minimal, 'Deployment'));
+    const misspelt = structuredClone(only(chart.minimal, 'Deployment'));
     podSpecOf(misspelt).containers[0].readinesProbe = {};
     expect((await problemsOf(misspelt)).join()).to.equal('there is no .spec.template.spec.containers[0].readinesProbe in a Deployment');
-    const pool = structuredClone(only(full, 'SandboxWarmPool'));
+    const pool = structuredClone(only(chart.full, 'SandboxWarmPool'));
     expect(await problemsOf({ ...pool, apiVersion: 'extensions.agents.x-k8s.io/v1alpha1' })).to.have.length(1);
     expect((await problemsOf({ ...pool, spec: { ...pool['spec'], size: 3 } })).join()).to.include('additional properties');
   });
@@ -143,10 +104,10 @@ describe('the Helm chart', function () {
   });
 
   it('sets only what Heph reads, as Heph takes it', () => {
-    for (const [name, objects] of both()) {
+    for (const [name, objects] of chart.both()) {
       const { unknownVariables, ...config } = readConfig(environmentOf(objects), '/');
       // A Heph without a host for pods does not know its variables.
-      const ofPods = existsSync(path.join(root, 'src/config/kubernetes.ts')) ? /^$/ : /^HEPH_(SANDBOX_HOST$|KUBERNETES_)/;
+      const ofPods = existsSync(path.join(CHART, '../../../src/config/kubernetes.ts')) ? /^$/ : /^HEPH_(SANDBOX_HOST$|KUBERNETES_)/;
       expect(
         unknownVariables.filter((variable) => !ofPods.test(variable)),
         name,
@@ -155,7 +116,7 @@ describe('the Helm chart', function () {
       expect(config.auth).to.include({ kind: 'oidc', clientId: 'heph' });
       expect(config.databaseUrl).to.equal(SECRETS['HEPH_DATABASE_URL']);
     }
-    const config = readConfig(environmentOf(full), '/');
+    const config = readConfig(environmentOf(chart.full), '/');
     expect(config).to.include({
       assistantName: 'Vulcan',
       capacityTurns: 30,
@@ -186,19 +147,19 @@ describe('the Helm chart', function () {
     const objects = await render({ values: 'full', set: ['sandbox.conversationTurns=13'] });
     expect(environmentOf(objects)['HEPH_AGENT_CAPACITY_TURNS']).to.equal('13');
     expect(only(objects, 'SandboxWarmPool')['spec'].replicas, 'a quarter, rounded up').to.equal(4);
-    expect(server(objects).envFrom).to.deep.equal([{ configMapRef: { name: 'heph' } }]);
+    expect(serverOf(objects).envFrom).to.deep.equal([{ configMapRef: { name: 'heph' } }]);
   });
 
   it('replaces the servers when a setting changes', async () => {
     const checksum = (objects: readonly Manifest[]) =>
       only(objects, 'Deployment')['spec'].template.metadata.annotations['checksum/settings'];
-    expect(checksum(minimal)).to.match(/^[0-9a-f]{64}$/);
-    expect(checksum(await render({ values: 'minimal', set: ['sandbox.conversationTurns=9'] }))).to.not.equal(checksum(minimal));
-    expect(checksum(await render({ values: 'minimal' }))).to.equal(checksum(minimal));
+    expect(checksum(chart.minimal)).to.match(/^[0-9a-f]{64}$/);
+    expect(checksum(await render({ values: 'minimal', set: ['sandbox.conversationTurns=9'] }))).to.not.equal(checksum(chart.minimal));
+    expect(checksum(await render({ values: 'minimal' }))).to.equal(checksum(chart.minimal));
   });
 
   it('gives a server the time to drain, and takes none away before another is ready', () => {
-    for (const [name, objects] of both()) {
+    for (const [name, objects] of chart.both()) {
       const { strategy } = only(objects, 'Deployment')['spec'];
       expect(strategy.rollingUpdate).to.deep.equal({ maxUnavailable: 0, maxSurge: 1 });
       const pod = podSpecOf(only(objects, 'Deployment'));
@@ -213,49 +174,12 @@ describe('the Helm chart', function () {
         'ops/readyz',
       ]);
     }
-    expect(only(full, 'Deployment')['spec']).to.not.have.property('replicas'); // the autoscaler's
-    expect(only(full, 'HorizontalPodAutoscaler')['spec'].metrics[0].pods.metric.name).to.equal('heph_turn_oldest_wait_seconds');
-  });
-
-  it('restricts every pod, and gives the cluster’s token to servers of pods alone', () => {
-    for (const [name, objects] of both()) {
-      const pods = objects.filter((object) => podSpecOf(object) !== undefined);
-      expect(pods.length).to.be.at.least(3);
-      for (const object of pods) {
-        const [pod, where] = [podSpecOf(object), `${name}: ${object.kind} ${object.metadata.name}`];
-        expect(pod.securityContext, where).to.deep.include({ runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } });
-        expect(pod.enableServiceLinks, `${where}: HEPH_PORT would be tcp://…`).to.equal(false);
-        const talksToCluster = object.kind === 'Deployment' && name === 'full';
-        expect(pod.automountServiceAccountToken, where).to.equal(talksToCluster);
-        for (const flag of ['hostNetwork', 'hostPID', 'hostIPC']) expect(pod, where).to.not.have.property(flag);
-        for (const volume of pod.volumes ?? []) expect(Object.keys(volume), where).to.have.members(['name', 'emptyDir']);
-        for (const container of pod.containers) {
-          const want = { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } };
-          expect(container.securityContext, where).to.deep.equal(want);
-          expect(container.resources.requests, where).to.have.all.keys('cpu', 'memory');
-          expect(container.resources.limits, where).to.include.keys('memory');
-          expect(container.image, where).to.match(/(:0\.1\.0|@sha256:[0-9a-f]{64})$/);
-        }
-      }
-    }
-  });
-
-  it('holds no secret, and names each by the one that was made beforehand', () => {
-    for (const [name, objects] of both()) {
-      expect(objects.filter(({ kind }) => kind === 'Secret')).to.deep.equal([]);
-      for (const { name: variable, value, valueFrom } of server(objects).env) {
-        expect(value, variable).to.equal(undefined);
-        expect(valueFrom.secretKeyRef, `${name}: ${variable}`).to.have.all.keys('name', 'key');
-      }
-    }
-    expect(server(full).env.map(({ name }: { name: string }) => name)).to.include.members([
-      'HEPH_SECRET_KEY_OLD',
-      'HEPH_SLACK_CLIENT_SECRET',
-    ]);
+    expect(only(chart.full, 'Deployment')['spec']).to.not.have.property('replicas'); // the autoscaler's
+    expect(only(chart.full, 'HorizontalPodAutoscaler')['spec'].metrics[0].pods.metric.name).to.equal('heph_turn_oldest_wait_seconds');
   });
 
   it('migrates before the servers are replaced, with nothing but the database', () => {
-    const job = only(minimal, 'Job');
+    const job = only(chart.minimal, 'Job');
     const { annotations } = job.metadata as unknown as { annotations: Record<string, string> };
     expect(annotations['helm.sh/hook']).to.equal('pre-install,pre-upgrade');
     const [container] = podSpecOf(job).containers;
@@ -265,87 +189,13 @@ describe('the Helm chart', function () {
     expect(read('src/main.ts')).to.match(/case 'migrate':/);
   });
 
-  describe('between pods', () => {
-    const matches = (selector: Readonly<Record<string, string>> | undefined, labels: Readonly<Record<string, string>>) =>
-      Object.entries(selector ?? {}).every(([key, value]) => labels[key] === value);
-
-    /** Egress rules of every policy that selects pods with these labels, in this namespace. */
-    function egressOf(labels: Readonly<Record<string, string>>, namespace: string): readonly object[] | null {
-      const policies = full.filter(
-        ({ kind, metadata, spec }) =>
-          kind === 'NetworkPolicy' &&
-          ((metadata as { namespace?: string }).namespace ?? 'forge') === namespace &&
-          matches(spec.podSelector.matchLabels, labels) &&
-          spec.policyTypes.includes('Egress'),
-      );
-      return policies.length === 0 ? null : policies.flatMap(({ spec }) => spec.egress ?? []);
-    }
-
-    const toServers = {
-      ports: [{ protocol: 'TCP', port: 8081 }],
-      to: [
-        {
-          namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'forge' } },
-          podSelector: {
-            matchLabels: {
-              'app.kubernetes.io/name': 'heph',
-              'app.kubernetes.io/instance': 'heph',
-              'app.kubernetes.io/component': 'server',
-            },
-          },
-        },
-      ],
-    };
-
-    it('a sandbox reaches the gateway, and nothing else', () => {
-      const sandbox = only(full, 'SandboxTemplate');
-      expect(egressOf(podLabelsOf(sandbox), 'heph-sandboxes')).to.deep.equal([toServers]);
-      expect(sandbox['spec'].networkPolicy).to.deep.equal({ ingress: [], egress: [toServers] });
-      const pod = podSpecOf(sandbox);
-      expect(pod).to.deep.include({ dnsPolicy: 'None', runtimeClassName: 'gvisor', automountServiceAccountToken: false });
-      const agent = only(full, 'Service', 'heph-agent')['spec'];
-      expect(agent).to.deep.include({ clusterIP: '10.96.0.40', selector: toServers.to[0]?.podSelector.matchLabels });
-      expect(environmentOf(full)['HEPH_KUBERNETES_AGENT_URL']).to.equal('http://10.96.0.40:8081');
-      expect(podLabelsOf(only(full, 'Deployment'))).to.include(agent.selector);
-    });
-
-    it('nobody is reached whom no rule names', () => {
-      for (const object of full.filter((one) => podSpecOf(one) !== undefined)) {
-        const namespace = object.kind === 'SandboxTemplate' ? 'heph-sandboxes' : 'forge';
-        expect(egressOf(podLabelsOf(object), namespace), object.metadata.name).to.not.equal(null);
-      }
-      const servers = only(full, 'NetworkPolicy', 'heph-server')['spec'];
-      const agent = servers.ingress.find(({ ports }: { ports: { port: string }[] }) => ports[0]?.port === 'agent');
-      expect(agent.from, 'of sandboxes alone').to.have.length(1);
-      expect(agent.from[0].podSelector.matchLabels).to.include({ 'app.kubernetes.io/component': 'sandbox' });
-      for (const { from } of servers.ingress) expect(from).to.be.an('array').that.is.not.empty;
-      const wide = servers.egress[1].to.find(({ ipBlock }: { ipBlock: { cidr: string } }) => ipBlock.cidr === '0.0.0.0/0');
-      expect(wide.ipBlock.except, 'nobody asks the node who it is').to.deep.equal(['169.254.0.0/16']);
-    });
-
-    it('a server may do with sandboxes what its host does, and nothing else', () => {
-      const { rules } = only(full, 'Role') as unknown as { rules: object[] };
-      expect(rules).to.deep.equal([
-        {
-          apiGroups: ['extensions.agents.x-k8s.io'],
-          resources: ['sandboxclaims'],
-          verbs: ['create', 'get', 'list', 'watch', 'patch', 'delete'],
-        },
-        { apiGroups: ['agents.x-k8s.io'], resources: ['sandboxes'], verbs: ['get', 'list', 'watch', 'patch'] },
-        { apiGroups: [''], resources: ['pods/exec'], verbs: ['create', 'get'] },
-      ]);
-      expect(only(full, 'RoleBinding')['subjects']).to.deep.equal([{ kind: 'ServiceAccount', name: 'heph', namespace: 'forge' }]);
-      expect(full.filter(({ kind }) => kind.startsWith('Cluster'))).to.deep.equal([]);
-    });
-  });
-
   it('watches with the alerts and the dashboard of deploy/, where the cluster can', async () => {
-    expect(only(full, 'PrometheusRule')['spec']).to.deep.equal(parse(read('deploy/alerts/heph.yml')));
-    expect(JSON.parse(only(full, 'ConfigMap', 'heph-dashboard')['data']['heph.json'])).to.deep.equal(
+    expect(only(chart.full, 'PrometheusRule')['spec']).to.deep.equal(parse(read('deploy/alerts/heph.yml')));
+    expect(JSON.parse(only(chart.full, 'ConfigMap', 'heph-dashboard')['data']['heph.json'])).to.deep.equal(
       JSON.parse(read('deploy/grafana/heph.json')),
     );
-    const monitor = only(full, 'ServiceMonitor')['spec'];
-    const ops = only(full, 'Service', 'heph-ops');
+    const monitor = only(chart.full, 'ServiceMonitor')['spec'];
+    const ops = only(chart.full, 'Service', 'heph-ops');
     expect((ops.metadata as unknown as { labels: object }).labels).to.include(monitor.selector.matchLabels);
     expect(ops['spec'].ports.map(({ name }: { name: string }) => name)).to.include(monitor.endpoints[0].port);
     const without = await render({ values: 'full' });
@@ -376,7 +226,7 @@ describe('the Helm chart', function () {
       '--namespace',
       'forge',
       '--values',
-      values('minimal'),
+      valuesFile('minimal'),
     );
     expect(code, err).to.equal(0);
     const notes = out.slice(out.indexOf('NOTES:'));

@@ -2,10 +2,15 @@
  * The images without a container daemon: what their files copy is there and enough, and a server runs on exactly that, with the packages of
  * production alone.
  */
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { text } from 'node:stream/consumers';
+import { promisify } from 'node:util';
 import { expect } from 'chai';
+import { freshDatabase } from '../support/database.ts';
 import { copiesOf, isSent, layTree, listOf, PROJECT, productionPackages, readDockerfile, type Stage } from '../support/dockerfile.ts';
 import { reach } from '../support/import-graph.ts';
 import { WebClient } from '../support/person.ts';
@@ -91,33 +96,61 @@ for (const [name, { file, entries, optional }] of Object.entries(IMAGES)) {
   });
 }
 
-describe('the image of a server, laid out on this machine', function () {
+/** Packages are links to those of the project: without this they would find everything that is installed there. */
+const ALONE = '--preserve-symlinks';
+
+describe('on this machine, laid out with the packages of production alone', function () {
   this.timeout(120_000);
-  const last = readDockerfile(IMAGES.server.file).at(-1) as Stage;
-  const dir = mkdtempSync(path.join(tmpdir(), 'heph-image-'));
+  const dirs: string[] = [];
   after(() => {
-    rmSync(dir, { recursive: true, force: true });
+    for (const dir of dirs) rmSync(dir, { recursive: true, force: true });
     removeDataDirs();
   });
 
-  it('answers a question', async () => {
-    layTree(dir, last, productionPackages({ optional: true }));
+  function layOut({ file, optional }: (typeof IMAGES)[keyof typeof IMAGES]): { stage: Stage; dir: string } {
+    const [stage, dir] = [readDockerfile(file).at(-1) as Stage, mkdtempSync(path.join(tmpdir(), 'heph-image-'))];
+    dirs.push(dir);
+    layTree(dir, stage, productionPackages({ optional }));
     expect(existsSync(path.join(dir, 'node_modules/mocha')), 'nothing of development is there').to.equal(false);
-    const arguments_ = [...listOf(last, 'ENTRYPOINT').slice(3), ...listOf(last, 'CMD')];
-    // The packages are links to those of the project, which a sandbox could not follow.
+    return { stage, dir };
+  }
+
+  it('the image of a server answers a question', async () => {
+    const { stage, dir } = layOut(IMAGES.server);
+    const program = { dir, arguments: [ALONE, ...listOf(stage, 'ENTRYPOINT').slice(3), ...listOf(stage, 'CMD')] };
+    // A sandbox of its own could not follow the links.
+    const database = await freshDatabase();
     const server = await ServerProcess.start({
       dataDir: newDataDir(),
-      program: { dir, arguments: arguments_ },
-      env: { HEPH_SANDBOX_ISOLATION: 'off' },
+      program,
+      env: { HEPH_SANDBOX_ISOLATION: 'off', HEPH_SANDBOX_WARM: '0', HEPH_DATABASE_URL: database.url },
     });
     try {
-      const check = listOf(last, 'HEALTHCHECK');
-      expect(check.at(-1)).to.include('/readyz');
       const person = new WebClient(`http://127.0.0.1:${server.port}`);
       const { turn } = await person.ask('Are you in a container?');
       expect((await person.waitForTurn(turn.id)).status).to.equal('DONE');
+      const [checker = '', ...check] = listOf(stage, 'HEALTHCHECK');
+      const healthy = (port: number) =>
+        promisify(execFile)(checker, check, { env: { PATH: process.env['PATH'], HEPH_OPS_PORT: String(port) } });
+      await healthy(server.opsPort);
+      expect(await healthy(1).catch(({ code }) => code), 'nobody there').to.equal(1);
     } finally {
       expect(await server.stop()).to.equal(0);
+      await database.drop();
     }
+  });
+
+  it('the image of a sandbox becomes ready, and goes when nobody wants it', async () => {
+    const { stage, dir } = layOut(IMAGES.sandbox);
+    const child = spawn(process.execPath, [ALONE, ...listOf(stage, 'ENTRYPOINT').slice(3)], { cwd: dir, env: { PATH: '/usr/bin:/bin' } });
+    const ended = once(child, 'exit');
+    const errors = text(child.stderr);
+    child.stdout.once('data', () => child.stdin.end());
+    const reports = (await text(child.stdout))
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    expect(await ended, await errors).to.deep.equal([0, null]);
+    expect(reports.map(({ type }) => type)).to.include('ready');
   });
 });

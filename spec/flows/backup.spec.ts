@@ -7,6 +7,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
+import { checkBackup, readBackup } from '../../db/backup/read-file.ts';
+import { writeBackup } from '../../db/backup/write-file.ts';
 import { runBackup, runMigrate, runRestore, type Voice } from '../../src/backup.ts';
 import { type Config, readConfig } from '../../src/config.ts';
 import { freshDatabase, openTestDatabase } from '../support/database.ts';
@@ -33,8 +35,11 @@ describe('heph backup and heph restore', function () {
   function heph(args: readonly string[], env: Readonly<Record<string, string>>): Promise<Said> {
     const inherited = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('HEPH_')));
     return new Promise((resolve) => {
-      execFile('bin/heph', [...args], { cwd: root, env: { ...inherited, ...env } }, (error, out, err) =>
-        resolve({ code: error === null ? 0 : Number(error.code), out, err }),
+      execFile(
+        'bin/heph',
+        [...args],
+        { cwd: root, env: { ...inherited, ...env }, encoding: 'latin1', maxBuffer: 64 * 1024 * 1024 },
+        (error, out, err) => resolve({ code: error === null ? 0 : Number(error.code), out, err }),
       );
     });
   }
@@ -74,10 +79,11 @@ describe('heph backup and heph restore', function () {
         const { turn } = await person.ask(text);
         asked.push({ text, turnId: turn.id, conversationId: turn.conversationId });
       }
-      const taken = await heph(['backup', file], { HEPH_DATABASE_URL: flow.databaseUrl });
-      expect(taken, taken.err).to.include({ code: 0 });
-      expect(taken.out)
-        .to.match(/^Backed up \d+ rows of \d+ tables as they were at \S+ \(migration \w+\), to .*running\.heph/)
+      const taken = await heph(['backup', '-'], { HEPH_DATABASE_URL: flow.databaseUrl });
+      expect(taken.code, taken.err).to.equal(0);
+      writeFileSync(file, taken.out, 'latin1');
+      expect(taken.err)
+        .to.match(/^Backed up \d+ rows of \d+ tables as they were at \S+ \(migration \w+\), to - /)
         .and.include('HEPH_SECRET_KEY');
       await settle(person, asked); // the original goes on
 
@@ -163,7 +169,6 @@ describe('heph backup and heph restore', function () {
 
     /** The backup without its workspaces. */
     async function brokenCopy(): Promise<string> {
-      const { checkBackup, readBackup, writeBackup } = await import('../../db/backup/file.ts');
       const { header } = await checkBackup(file);
       const to = path.join(dir, 'broken.heph');
       await writeBackup(to, {

@@ -10,8 +10,8 @@ import { expect } from 'chai';
 import pg from 'pg';
 import { backedUpTables, readTables } from '../../db/backup/catalogue.ts';
 import { backup } from '../../db/backup/dump.ts';
-import { writeBackup } from '../../db/backup/file.ts';
 import { openBackup, type RestoreReport, restore } from '../../db/backup/load.ts';
+import { writeBackup } from '../../db/backup/write-file.ts';
 import { createDatabase, dropDatabase } from '../../db/embedded/index.ts';
 import { migrate, migrationNames } from '../../db/migrate.ts';
 import { type Database, sql } from '../../db/pool.ts';
@@ -40,24 +40,38 @@ describe('a backup', function () {
   let restored: string;
   let report: RestoreReport;
 
+  /** A role that owns its databases and is nothing more: what somebody who runs a PostgreSQL for others gives away. */
+  const role = `heph_plain_${randomUUID().slice(0, 8)}`;
+
   before(async () => {
     server = await freshDatabase();
+    await tell(`create role ${role} login nosuperuser password 'plain'`);
     scene = await fillEveryTable(given.db);
-    await backup(given.url, { file, version: VERSION });
+    await backup(given.url, { to: file, version: VERSION });
     restored = await emptyDatabase();
     report = await restoreInto(restored);
   });
   after(async () => {
     for (const name of made) await dropDatabase(server.url, name);
+    await tell(`drop role ${role}`);
     await server.drop();
     rmSync(dir, { recursive: true, force: true });
   });
 
-  /** A database without any table. */
+  /** A database without any table, of the plain role. */
   async function emptyDatabase(): Promise<string> {
     const name = `heph_${randomUUID().slice(0, 8)}`;
     made.push(name);
-    return createDatabase(server.url, name);
+    const url = new URL(await createDatabase(server.url, name));
+    await tell(`alter database ${name} owner to ${role}`);
+    [url.username, url.password] = [role, 'plain'];
+    return url.href;
+  }
+
+  async function tell(statement: string): Promise<void> {
+    const client = new pg.Client({ connectionString: server.url });
+    await client.connect();
+    await client.query(statement).finally(() => client.end());
   }
 
   async function looking<T>(url: string, work: (db: Database) => Promise<T>): Promise<T> {
@@ -91,8 +105,12 @@ describe('a backup', function () {
     expect(statSync(file).mode & 0o777).to.equal(0o600);
     const [first = ''] = gunzipSync(readFileSync(file)).toString().split('\n');
     expect(JSON.parse(first)).to.include({ heph: 'backup', format: 1, version: VERSION, migration: migrationNames().at(-1) });
-    expect(await refusal(backup(given.url, { file, version: VERSION }))).to.include('exists already. Nothing was written');
+    expect(await refusal(backup(given.url, { to: file, version: VERSION }))).to.include('exists already. Nothing was written');
     expect(readdirSync(dir), 'no draft is left').to.deep.equal(['whole.heph']);
+    const nowhere = path.join(dir, 'none/backup.heph');
+    expect(await refusal(backup(given.url, { to: nowhere, version: VERSION }))).to.equal(
+      'The backup cannot be written (ENOENT). Choose another place.',
+    );
   });
 
   it('comes back row by row, to the byte, with its keys and its numbers', async () => {

@@ -1,123 +1,31 @@
 /**
- * Owns: the file of a backup. It is gzip of lines of JSON, so that `zcat FILE | head -1` says what it is:
- *   the header; for each table a line with its name and one line per row, its values as PostgreSQL writes them; at last the counts, the
- *   numbers of the identities and the SHA-256 of all lines before. Without that last line a file is no backup.
- * A file appears whole or not at all. Does not own: where rows come from and go to.
+ * Owns: reading a backup's file and noticing whatever is wrong with it. Does not own: what it is made of (format.ts), where rows go.
  */
-import { createHash, randomUUID } from 'node:crypto';
-import { createReadStream, createWriteStream, existsSync, linkSync, renameSync, rmSync, statSync } from 'node:fs';
-import { open } from 'node:fs/promises';
-import path from 'node:path';
-import { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
-import { createGunzip, createGzip } from 'node:zlib';
-import { z } from 'zod';
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { createGunzip } from 'node:zlib';
+import type { z } from 'zod';
 import { BackupError } from './errors.ts';
-
-/** Raised when an older Heph could not read the file any more. */
-export const BACKUP_FORMAT = 1;
+import {
+  BACKUP_FORMAT,
+  type BackupEnd,
+  type BackupHeader,
+  endSchema,
+  headerSchema,
+  markSchema,
+  type Row,
+  rowSchema,
+  tableSchema,
+} from './format.ts';
 
 /** Far more than a row can hold; a line that has no end is none of ours. */
 const LINE_MAX_BYTES = 512 * 1024 * 1024;
 const NEWLINE = 10;
 
-const marked = z.object({ heph: z.literal('backup'), format: z.number() });
-const headerSchema = marked.extend({
-  /** Which Heph wrote it. */
-  version: z.string(),
-  /** The newest migration of the rows. */
-  migration: z.string(),
-  postgres: z.string(),
-  takenAt: z.string(),
-  tables: z.array(z.object({ name: z.string(), columns: z.array(z.string()) })),
-});
-const tableSchema = z.object({ table: z.string() });
-const rowSchema = z.array(z.string().nullable());
-const endSchema = z.object({
-  end: z.object({ rows: z.record(z.string(), z.number()), numbers: z.record(z.string(), z.string().nullable()), sha256: z.string() }),
-});
-
-export type BackupHeader = Omit<z.infer<typeof headerSchema>, 'heph' | 'format'>;
-export type Row = readonly (string | null)[];
-export type BackupEnd = Omit<z.infer<typeof endSchema>['end'], 'sha256'>;
-
-/** What is written: the header, then rows table by table in its order, then the numbers. */
-export interface BackupSource {
-  readonly header: BackupHeader;
-  /** Batches of rows of one table. */
-  rows(table: string): AsyncIterable<readonly Row[]>;
-  numbers(): Promise<BackupEnd['numbers']>;
-}
-
 export type BackupRecord =
   | { readonly kind: 'header'; readonly header: BackupHeader }
   | { readonly kind: 'row'; readonly table: string; readonly row: Row }
   | ({ readonly kind: 'end' } & BackupEnd);
-
-/**
- * Writes `file`, which only its owner may read, and returns how many rows of each table it holds.
- * @throws BackupError when there is a file of that name, or it cannot be written.
- */
-export async function writeBackup(file: string, source: BackupSource): Promise<{ rows: BackupEnd['rows']; bytes: number }> {
-  if (existsSync(file)) throw exists(file);
-  const draft = path.join(path.dirname(file), `.${path.basename(file)}.${randomUUID().slice(0, 8)}`);
-  const rows: Record<string, number> = {};
-  try {
-    await pipeline(Readable.from(linesOf(source, rows)), createGzip(), createWriteStream(draft, { flags: 'wx', mode: 0o600 }));
-    await toDisk(draft);
-    appear(draft, file);
-    await toDisk(path.dirname(file));
-  } catch (error) {
-    rmSync(draft, { force: true });
-    throw cannotWrite(file, error);
-  }
-  return { rows, bytes: statSync(file).size };
-}
-
-async function* linesOf({ header, ...source }: BackupSource, rows: Record<string, number>): AsyncGenerator<string> {
-  const hash = createHash('sha256');
-  const hashed = (text: string): string => {
-    hash.update(text);
-    return text;
-  };
-  yield hashed(`${JSON.stringify({ heph: 'backup', format: BACKUP_FORMAT, ...header })}\n`);
-  for (const { name } of header.tables) {
-    rows[name] = 0;
-    yield hashed(`${JSON.stringify({ table: name })}\n`);
-    for await (const batch of source.rows(name)) {
-      rows[name] += batch.length;
-      yield hashed(batch.map((row) => `${JSON.stringify(row)}\n`).join(''));
-    }
-  }
-  const numbers = await source.numbers();
-  yield `${JSON.stringify({ end: { rows, numbers, sha256: hash.digest('hex') } })}\n`;
-}
-
-/** Gives the file its name, never that of another file. */
-function appear(draft: string, file: string): void {
-  try {
-    linkSync(draft, file);
-    rmSync(draft);
-  } catch (error) {
-    // Some file systems have no links.
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST' || existsSync(file)) throw exists(file);
-    renameSync(draft, file);
-  }
-}
-
-async function toDisk(file: string): Promise<void> {
-  const handle = await open(file, 'r');
-  await handle.sync().finally(() => handle.close());
-}
-
-const exists = (file: string) => new BackupError(`${file} exists already. Nothing was written; choose another name.`);
-
-function cannotWrite(file: string, error: unknown): unknown {
-  const { code, syscall } = error as NodeJS.ErrnoException;
-  if (error instanceof BackupError || code === undefined || !['open', 'write', 'link', 'rename', 'fsync'].includes(syscall ?? ''))
-    return error;
-  return new BackupError(`${file} cannot be written (${code}). Choose another place.`);
-}
 
 /**
  * Reads a file from its header to its end and checks each line on the way: only who has got the last record knows that the file is whole.
@@ -185,7 +93,7 @@ class Reading {
   }
 
   #begin(value: unknown, line: Buffer): BackupRecord {
-    const mark = marked.safeParse(value);
+    const mark = markSchema.safeParse(value);
     if (!mark.success) throw notABackup(this.#file);
     if (mark.data.format > BACKUP_FORMAT) {
       throw new BackupError(
