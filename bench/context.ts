@@ -8,7 +8,10 @@ import { loadConversation } from '../db/ledger/conversation.ts';
 import type { Database } from '../db/pool.ts';
 import { readPage } from '../db/web/read-entries.ts';
 import { buildContext } from '../src/context/build.ts';
+import { ContextRegistry } from '../src/context/registry.ts';
+import { conversationSource } from '../src/context/sources/conversation/source.ts';
 import type { ConversationId, RunId } from '../src/kernel/ids.ts';
+import { silentLog } from '../src/kernel/log.ts';
 import { measureActivations, openBenchDatabase } from './support/activation.ts';
 import { nowMs } from './support/clock.ts';
 import { type Figure, type FigureGroup, median, percentile, type Report, type ScenarioOptions } from './support/figures.ts';
@@ -22,7 +25,8 @@ const WARM_UP = 20;
 /** A long conversation may cost at most so many times a short one. */
 const RATIO_MAX = 2;
 const PAGE_ENTRIES = 50;
-const OPTIONS = { assistantName: 'Bench' };
+/** The document that reads most rows. */
+const registryOf = (db: Database) => new ContextRegistry({ sources: [conversationSource(db)], log: silentLog });
 
 interface Talk extends Owner {
   readonly conversationId: ConversationId;
@@ -41,6 +45,7 @@ export async function context({ quick, say }: ScenarioOptions): Promise<Report> 
     const [short, long] = [await talk(rows, SHORT_ENTRIES, true), await talk(rows, LONG_ENTRIES, true)];
     const whole = [await talk(rows, SHORT_ENTRIES, false), await talk(rows, LONG_ENTRIES, false)] as const;
     await rows.analyze();
+    await rows.vacuum();
     say('context, first page, activation');
     const pair = { db, samples: size.samples };
     const groups = [
@@ -74,7 +79,7 @@ async function talk(rows: BenchRows, entries: number, summary: boolean): Promise
 type Work = (db: Database, talk: Talk) => Promise<unknown>;
 
 async function readContext(db: Database, { runId }: Talk): Promise<void> {
-  const built = await buildContext(db, runId, OPTIONS);
+  const built = await buildContext(db, runId, { assistantName: 'Bench', registry: registryOf(db) });
   if (built === null || built === 'too-long') throw new Error('there is no context');
 }
 

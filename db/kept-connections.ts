@@ -6,24 +6,33 @@
  */
 import type { DatabasePool, DatabasePoolConnection } from 'slonik';
 
-/** Then it goes back to slonik for a moment, which replaces connections that have become too old. */
-const KEEP_MS = 60_000;
+/** One that nobody needed for so long ends: gateways and firewalls forget a silent connection after 4 minutes and more, and tell nobody. */
+const IDLE_MAX_MS = 180_000;
+/** A process of PostgreSQL keeps what it has learnt of every table, so it is replaced now and then; those that began together not at the same time. */
+const AGE_MAX_MS = 30 * 60_000;
+const AGE_SPREAD = 0.2;
 
 interface Kept {
   readonly connection: DatabasePoolConnection;
-  readonly sinceMs: number;
-  /** Gives it back; with a failure, slonik destroys it. Resolves when that is done. */
-  readonly giveBack: (failure?: unknown) => Promise<void>;
+  readonly endsMs: number;
+  usedMs: number;
+  /** slonik destroys what comes back with a failure, and nothing else comes back. Resolves when that is done. */
+  readonly destroy: (why: unknown) => Promise<void>;
   /** Told when the connection breaks while it is in use. */
   broke: (error: unknown) => void;
 }
 
 export class KeptConnections {
   readonly #pool: DatabasePool;
+  /** The one that was used last at the end. */
   readonly #idle: Kept[] = [];
 
-  constructor(pool: DatabasePool) {
+  readonly #now: () => number;
+
+  /** `now`: milliseconds on a clock that never steps back. */
+  constructor(pool: DatabasePool, now = () => performance.now()) {
     this.#pool = pool;
+    this.#now = now;
   }
 
   /** Connections that are open and not in use. */
@@ -39,12 +48,22 @@ export class KeptConnections {
         kept.broke = reject;
         work(kept.connection).then(resolve, reject);
       });
-      if (performance.now() - kept.sinceMs < KEEP_MS) this.#idle.push(kept);
-      else void kept.giveBack();
+      this.#putBack(kept);
       return result;
     } catch (error) {
-      await kept.giveBack(error);
+      await kept.destroy(error);
       throw error;
+    }
+  }
+
+  #putBack(kept: Kept): void {
+    const nowMs = this.#now();
+    kept.usedMs = nowMs;
+    if (nowMs < kept.endsMs) this.#idle.push(kept);
+    else void kept.destroy(new Error('this connection is old'));
+    for (let oldest = this.#idle[0]; oldest && nowMs - oldest.usedMs > IDLE_MAX_MS; oldest = this.#idle[0]) {
+      this.#idle.shift();
+      void oldest.destroy(new Error('nobody needs this connection'));
     }
   }
 
@@ -57,21 +76,21 @@ export class KeptConnections {
     return new Promise((resolve, reject) => {
       const over = Promise.withResolvers<void>();
       let kept: Kept | undefined;
-      const handedBack = this.#pool
-        .connect((connection) => {
-          const giveBack = (failure?: unknown) => {
-            if (failure === undefined) over.resolve();
-            else over.reject(failure);
-            return handedBack;
-          };
-          kept = { connection, sinceMs: performance.now(), giveBack, broke: () => {} };
-          resolve(kept);
-          return over.promise;
-        })
-        .catch((error: unknown) => {
-          reject(error); // there was none to be had
-          if (kept) this.#lost(kept, error);
-        });
+      const ended = this.#pool.connect((connection) => {
+        const nowMs = this.#now();
+        const endsMs = nowMs + AGE_MAX_MS * (1 - AGE_SPREAD * Math.random());
+        const destroy = (why: unknown) => {
+          over.reject(why);
+          return settled;
+        };
+        kept = { connection, endsMs, usedMs: nowMs, destroy, broke: () => {} };
+        resolve(kept);
+        return over.promise;
+      });
+      const settled = ended.catch((error: unknown) => {
+        reject(error); // there was none to be had
+        if (kept) this.#lost(kept, error);
+      });
     });
   }
 

@@ -1226,6 +1226,10 @@ CREATE INDEX ix_mentor_entry_copies ON public.mentor_entry USING btree (created_
 
 CREATE INDEX ix_mentor_entry_outside ON public.mentor_entry USING btree (conversation_id, seq) WHERE (turn_id IS NULL);
 
+-- INDEX ix_mentor_entry_shown
+
+CREATE INDEX ix_mentor_entry_shown ON public.mentor_entry USING btree (conversation_id) WHERE ((kind = ANY (ARRAY['QUESTION'::text, 'ANSWER'::text, 'DIGEST'::text])) AND (erased_at IS NULL) AND (text <> ''::text));
+
 -- INDEX ix_mentor_entry_slack
 
 CREATE INDEX ix_mentor_entry_slack ON public.mentor_entry USING btree (workspace_id) WHERE ((surface = 'slack'::text) AND (erased_at IS NULL));
@@ -1249,6 +1253,10 @@ CREATE INDEX ix_mentor_entry_turn ON public.mentor_entry USING btree (turn_id);
 -- INDEX ix_mentor_path_conversation
 
 CREATE INDEX ix_mentor_path_conversation ON public.mentor_path USING btree (conversation_id, question_seq);
+
+-- INDEX ix_mentor_turn_ended
+
+CREATE INDEX ix_mentor_turn_ended ON public.mentor_turn USING btree (conversation_id, status) WHERE (status = ANY (ARRAY['DONE'::text, 'STOPPED'::text, 'FAILED'::text]));
 
 -- INDEX ix_mentor_turn_failed
 

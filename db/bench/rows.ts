@@ -137,6 +137,11 @@ export class BenchRows {
     await this.#client.query('analyze');
   }
 
+  /** The map of what everybody sees, likewise: without it an index alone cannot answer. */
+  async vacuum(): Promise<void> {
+    await this.#client.query('vacuum mentor_entry, mentor_turn');
+  }
+
   async #one(text: string, values: unknown[] = []): Promise<Record<string, unknown>> {
     const { rows } = await this.#client.query<Record<string, unknown>>(text, values);
     return rows[0] ?? {};

@@ -8,71 +8,93 @@ import type { MentorContextRequest } from './read-request.ts';
 
 const shownKind = z.enum(['question', 'answer', 'digest']);
 
+const threadRow = z.object({ createdAt: z.string(), parentEntryId: z.string() });
+const messageRow = z.object({ id: z.string(), kind: shownKind, createdAt: z.string(), status: z.string().nullable() });
 const factsRow = z.object({
   is_thread: z.boolean(),
   started_at: z.string(),
-  asked: z.number(),
   answered: z.number(),
   stopped: z.number(),
   failed: z.number(),
+  threads: z.array(threadRow),
   thread_count: z.number(),
+  messages: z.array(messageRow),
   message_count: z.number(),
 });
-const threadRow = z.object({ created_at: z.string(), parent_entry_id: z.string() });
-const messageRow = z.object({ id: z.string(), kind: shownKind, created_at: z.string(), status: z.string().nullable() });
 
 export interface ConversationFacts {
   readonly isThread: boolean;
   readonly startedAt: string;
   /** Of this conversation, before the present question. */
   readonly questions: { readonly asked: number; readonly answered: number; readonly stopped: number; readonly failed: number };
-  /** Newest first. */
-  readonly threads: readonly { readonly createdAt: string; readonly parentEntryId: string }[];
+  /** Newest first. Times are ISO 8601. */
+  readonly threads: readonly z.infer<typeof threadRow>[];
   readonly threadCount: number;
   /** Newest first; `status`: how the turn of a question ended. */
-  readonly messages: readonly {
-    readonly id: string;
-    readonly kind: z.infer<typeof shownKind>;
-    readonly createdAt: string;
-    readonly status: string | null;
-  }[];
+  readonly messages: readonly z.infer<typeof messageRow>[];
   readonly messageCount: number;
 }
 
-/** `listedMax`: threads, and messages, that are listed; all of them are counted. */
+/** Of `e`, an entry: a message with words. The predicate of ix_mentor_entry_shown. */
+const message = sql.fragment`e.kind in ('QUESTION', 'ANSWER', 'DIGEST') and e.erased_at is null and e.text <> ''`;
+
+/** Turns that are looked through for messages to list; those that were asked after the question are fewer. It keeps the plan at the index. */
+const TURNS_MAX = 1_000;
+
+/**
+ * `listedMax`: threads, and messages, that are listed; all of them are counted. Counts are read from indexes and lists from their ends, so a long
+ * conversation costs little more than a short one. When the question runs, every turn before it has ended.
+ */
 export async function readConversationFacts(db: Executor, request: MentorContextRequest, listedMax: number): Promise<ConversationFacts> {
-  const { conversationId, turnId } = request;
-  const account = sql.fragment`c.account_id = ${request.account.id}::uuid and c.workspace_id = ${request.workspace.id}::uuid`;
-  const earlier = sql.fragment`
-    mentor_conversation c join mentor_turn q on q.id = ${turnId}::uuid and q.conversation_id = c.id
-      join mentor_entry e on e.conversation_id = c.id and e.kind in ('QUESTION', 'ANSWER', 'DIGEST') and e.erased_at is null
-      left join mentor_turn t on t.id = e.turn_id
-    where c.id = ${conversationId}::uuid and ${account} and coalesce(t.question_seq, e.seq) < q.question_seq and e.text <> ''`;
-  const [facts, threads, messages] = await Promise.all([
-    db.one(sql.prepared('context_conversation_facts', factsRow)`
-      select c.parent_conversation_id is not null as is_thread, c.created_at as started_at,
-        count(t.id) as asked, count(t.id) filter (where t.status = 'DONE') as answered,
-        count(t.id) filter (where t.status = 'STOPPED') as stopped, count(t.id) filter (where t.status = 'FAILED') as failed,
-        (select count(*) from mentor_conversation h where h.parent_conversation_id = c.id) as thread_count,
-        (select count(*) from ${earlier}) as message_count
-      from mentor_conversation c join mentor_turn p on p.id = ${turnId}::uuid
-        left join mentor_turn t on t.conversation_id = c.id and t.question_seq < p.question_seq
-      where c.id = ${conversationId}::uuid and ${account} group by c.id`),
-    db.any(sql.prepared('context_conversation_threads', threadRow)`
-      select h.created_at, h.parent_entry_id from mentor_conversation h join mentor_conversation c on c.id = h.parent_conversation_id
-      where c.id = ${conversationId}::uuid and ${account} order by h.created_at desc, h.id desc limit ${listedMax}`),
-    db.any(sql.prepared('context_conversation_messages', messageRow)`
-      select e.id, lower(e.kind) as kind, e.created_at, t.status from ${earlier}
-      order by coalesce(t.question_seq, e.seq) desc, e.seq desc limit ${listedMax}`),
-  ]);
+  const id = request.conversationId;
+  const ended = (status: 'DONE' | 'STOPPED' | 'FAILED') => sql.fragment`
+    coalesce((select n from ended where status = ${status}), 0) - (select count(*) from later where status = ${status})`;
+  const row = await db.one(sql.prepared('context_conversation_facts', factsRow)`
+    with own as materialized (
+      select c.parent_conversation_id is not null as is_thread, c.created_at, q.question_seq
+      from mentor_conversation c join mentor_turn q on q.id = ${request.turnId}::uuid and q.conversation_id = c.id
+      where c.id = ${id}::uuid and c.account_id = ${request.account.id}::uuid and c.workspace_id = ${request.workspace.id}::uuid
+    ), ended as materialized (
+      select t.status, count(*) as n from mentor_turn t where t.conversation_id = ${id}::uuid and t.status in ('DONE', 'STOPPED', 'FAILED')
+      group by t.status
+    ), later as materialized (
+      select t.id, t.status from mentor_turn t where t.conversation_id = ${id}::uuid and t.question_seq >= (select question_seq from own)
+      order by t.question_seq desc limit ${TURNS_MAX}::int
+    ), said as materialized (
+      select e.id, e.kind, e.created_at, t.status, t.question_seq as place, e.seq from (
+          select t.id, t.status, t.question_seq from mentor_turn t
+          where t.conversation_id = ${id}::uuid and t.question_seq < (select question_seq from own)
+          order by t.question_seq desc limit ${TURNS_MAX}::int
+        ) t cross join lateral (select e.* from mentor_entry e where e.turn_id = t.id and ${message} offset 0) e
+      order by t.question_seq desc, e.seq desc limit ${listedMax}::int
+    ), told as materialized (
+      select e.id, e.kind, e.created_at, null::text as status, e.seq as place, e.seq from mentor_entry e
+      where e.conversation_id = ${id}::uuid and e.turn_id is null and e.seq < (select question_seq from own) and ${message}
+      order by e.seq desc limit ${listedMax}::int
+    )
+    select own.is_thread, own.created_at as started_at,
+      ${ended('DONE')} as answered, ${ended('STOPPED')} as stopped, ${ended('FAILED')} as failed,
+      coalesce((select json_agg(json_build_object('createdAt', h.created_at, 'parentEntryId', h.parent_entry_id) order by h.created_at desc, h.id desc)
+        from (select h.id, h.created_at, h.parent_entry_id from mentor_conversation h where h.parent_conversation_id = ${id}::uuid
+          order by h.created_at desc, h.id desc limit ${listedMax}::int) h), '[]') as threads,
+      (select count(*) from mentor_conversation h where h.parent_conversation_id = ${id}::uuid) as thread_count,
+      coalesce((select json_agg(json_build_object('id', m.id, 'kind', lower(m.kind), 'createdAt', m.created_at, 'status', m.status)
+          order by m.place desc, m.seq desc)
+        from (select * from said union all select * from told order by place desc, seq desc limit ${listedMax}::int) m), '[]') as messages,
+      (select count(*) from mentor_entry e where e.conversation_id = ${id}::uuid and ${message})
+        - (select count(*) from later cross join lateral (select from mentor_entry e where e.turn_id = later.id and ${message} offset 0) e)
+        - (select count(*) from mentor_entry e where e.conversation_id = ${id}::uuid and e.turn_id is null
+          and e.seq >= own.question_seq and ${message}) as message_count
+    from own`);
+  const { answered, stopped, failed } = row;
   return {
-    isThread: facts.is_thread,
-    startedAt: facts.started_at,
-    questions: { asked: facts.asked, answered: facts.answered, stopped: facts.stopped, failed: facts.failed },
-    threads: threads.map((row) => ({ createdAt: row.created_at, parentEntryId: row.parent_entry_id })),
-    threadCount: facts.thread_count,
-    messages: messages.map((row) => ({ id: row.id, kind: row.kind, createdAt: row.created_at, status: row.status })),
-    messageCount: facts.message_count,
+    isThread: row.is_thread,
+    startedAt: row.started_at,
+    questions: { asked: answered + stopped + failed, answered, stopped, failed },
+    threads: row.threads,
+    threadCount: row.thread_count,
+    messages: row.messages,
+    messageCount: row.message_count,
   };
 }
 

@@ -23,6 +23,12 @@ const EVENTS = [
   { name: '', data: JSON.stringify({ choices: [], usage }) },
   { name: '', data: '[DONE]' },
   { name: 'error', data: '{"type":"error"}' },
+  // Only their names say it.
+  { name: 'error', data: '{}' },
+  { name: 'message_stop', data: '{}' },
+  { name: 'response.completed', data: JSON.stringify({ response: { usage } }) },
+  { name: 'response.completed', data: '{}' },
+  { name: '', data: '{"choices":[{"delta":{},"finish_reason":null,"usage":{"prompt_tokens":2}}]}' },
   { name: '', data: '{"error":{"message":"no"}}' },
   { name: 'ping', data: '{"type":"ping"}' },
   { name: 'keepalive', data: '{}' },

@@ -41,6 +41,19 @@ describe('the agent wire', () => {
     expect((await rig.send('GET', `turns/${turn.id}`)).body.status).to.equal('DONE');
   });
 
+  it('takes a question at once when it waits, and the person gets the rows as everybody reads them', async () => {
+    const { sandbox, run: claimed, turn } = await running();
+    await sandbox.answer(claimed, 'Because.');
+    const parked = sandbox.next(25_000);
+    await rig.parked(1);
+    const { body } = await rig.ask('Is 北京 🟢\u0000 "there"?', { conversationId: turn.conversationId });
+    expect(body.turn).to.include({ status: 'RUNNING', attempt: 1, waitingFor: null });
+    expect((await rig.send('GET', `turns/${body.turn.id}`)).body).to.deep.equal(body.turn);
+    const { body: page } = await rig.send('GET', `conversations/${turn.conversationId}/entries`);
+    expect(page.entries.at(-1)).to.deep.equal(body.entry);
+    await sandbox.answer((await parked).body.run, 'So.');
+  });
+
   it('answers a pull with 204 when nothing comes in time', async () => {
     const { sandbox, run: claimed } = await running();
     await sandbox.answer(claimed, 'Because.');

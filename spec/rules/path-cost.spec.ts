@@ -4,8 +4,10 @@
 import { expect } from 'chai';
 import { explain } from '../../db/bench/explain.ts';
 import { BenchRows } from '../../db/bench/rows.ts';
+import { readConversationFacts } from '../../db/context/conversation-facts.ts';
 import { readTurnFacts } from '../../db/context/read-facts.ts';
 import { readPath } from '../../db/context/read-path.ts';
+import { readContextRequest } from '../../db/context/read-request.ts';
 import { reconcileSlots } from '../../db/ledger/slots.ts';
 import { LIMITS } from '../../src/contract/limits.ts';
 import type { ConversationId, RunId } from '../../src/kernel/ids.ts';
@@ -72,5 +74,29 @@ describe('the cost of a path', function () {
     const [small, large] = [await pagesOf(short), await pagesOf(long)];
     expect(large.path.pages, 'path').to.be.at.most(Math.min(PAGES_MAX, small.path.pages * 2));
     expect(large.facts.pages, 'facts').to.be.at.most(Math.min(PAGES_MAX, small.facts.pages * 2));
+  });
+
+  it('and of the document that counts its messages, once the tables are vacuumed, hardly depends on how many there are', async () => {
+    const listed = 20;
+    const asked = async (entries: number) => {
+      const { talk } = await conversation(entries);
+      const request = await readContextRequest(database.db, (await begin(talk, 'And now?')).runId);
+      if (!request) throw new Error('no request');
+      return request;
+    };
+    const requests = [await asked(SHORT_ENTRIES), await asked(LONG_ENTRIES)];
+    await rows.analyze();
+    await rows.vacuum();
+    const pages: number[] = [];
+    for (const [nth, request] of requests.entries()) {
+      const [facts] = await explain(database.db, (db) => readConversationFacts(db, request, listed));
+      pages.push(facts?.pages ?? Number.POSITIVE_INFINITY);
+      const told = await readConversationFacts(database.db, request, listed);
+      const turns = [SHORT_ENTRIES, LONG_ENTRIES].map((entries) => entries / 2)[nth];
+      expect(told.questions).to.deep.equal({ asked: turns, answered: turns, stopped: 0, failed: 0 });
+      expect([told.messages.length, told.messageCount]).to.deep.equal([listed, 2 * (turns ?? 0)]);
+    }
+    const [few = 0, many = 0] = pages;
+    expect(many, `${few} pages for the short one`).to.be.at.most(Math.min(2 * PAGES_MAX, few * 2));
   });
 });

@@ -85,6 +85,22 @@ describe('the pool', () => {
       expect(value).to.deep.equal({ big: 9007199254740991, bigs: [1, 2], at: '2026-11-30T07:24:30.123Z', never: null });
     });
 
+    it('hold a time the same, whatever the zone of the session and however many digits it has', async () => {
+      const pool = await open();
+      const times = ['2026-11-30 23:24:30.123456+00', '2026-11-30 23:24:30.5+00', '2026-11-30 23:24:30+00'];
+      const row = z.object({ at: z.string() });
+      const read = async (zone: string) => {
+        return pool.transaction(async (tx) => {
+          await tx.any(sql.type(row)`select set_config('timezone', ${zone}, true) as at`);
+          return tx.any(
+            sql.type(row)`select at::timestamptz as at from unnest(${sql.array(times, 'text')}) with ordinality as t(at, n) order by n`,
+          );
+        });
+      };
+      const wanted = ['2026-11-30T23:24:30.123Z', '2026-11-30T23:24:30.500Z', '2026-11-30T23:24:30.000Z'].map((at) => ({ at }));
+      for (const zone of ['UTC', 'Asia/Kolkata', 'America/New_York']) expect(await read(zone), zone).to.deep.equal(wanted);
+    });
+
     it('come one or none where one is asked for, and two are a fault', async () => {
       const pool = await open();
       expect(await pool.maybeOne(sql.type(one)`select 1 as n where false`)).to.equal(null);

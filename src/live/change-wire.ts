@@ -68,6 +68,8 @@ function cutChange(change: Change): readonly Change[] {
 
 /** What another server wrote; null when it is our own echo or cannot be read. */
 export function unpackChanges(payload: string, ownServer: string): readonly Change[] | null {
+  // PostgreSQL sends our words back to us too: most of what one server hears.
+  if (payload.startsWith(`{"server":${JSON.stringify(ownServer)},`)) return null;
   const letter = letterSchema.safeParse(parse(payload));
   return letter.success && letter.data.server !== ownServer ? letter.data.changes : null;
 }
