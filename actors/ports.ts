@@ -14,8 +14,8 @@ export interface ChangeSink {
 export interface PartialSink {
   /** Adds what an attempt has written. `resync`: the earlier deltas are not known here, the loop must send the whole text. */
   publish(partial: AttemptPartial): 'ok' | 'resync';
-  /** The attempt is over (end, requeue, take-back): what it had written is dropped everywhere. */
-  clear(conversationId: ConversationId, turnId: TurnId): void;
+  /** Attempts up to `epoch` are over (end, requeue, take-back): what they had written is dropped everywhere. null: the turn is over for good. */
+  clear(conversationId: ConversationId, turnId: TurnId, epoch: number | null): void;
 }
 
 export interface AttemptPartial {

@@ -194,7 +194,7 @@ class Tree implements Actors {
 
   #takenBack(turn: TakenBack): void {
     const { workspaceId, accountId, conversationId, version, turnId, runId } = turn;
-    this.#deps.partials.clear(conversationId, turnId);
+    this.#deps.partials.clear(conversationId, turnId, turn.epoch);
     this.#turns.attemptTakenBack(turn.cause);
     this.#deps.changes.publish({
       workspaceId,

@@ -164,7 +164,7 @@ export async function endTurn(session: Session, attempt: Attempt, end: TurnEndRe
     if (done === 'taken') return { kind: 'refused', why: 'an entry id is taken' };
     if (!done) return null;
     state.rows = evolve(rows, { type: 'ended', version: done.version });
-    ended(session, rows, { ...done, runId: attempt.runId });
+    ended(session, rows, { ...done, runId: attempt.runId, epoch: attempt.epoch });
     deps.turns.turnEnded({ ...done.timing, outcome: done.status, firstOutputMs: firstOutputMs(session, attempt, done.timing.durationMs) });
     const log = { turnId: done.turnId, runId: attempt.runId, epoch: attempt.epoch };
     if (done.status === 'FAILED') deps.log.warn('turn failed', { ...log, reason: end.reason ?? 'ERROR', detail });
@@ -188,9 +188,9 @@ async function isBehind(session: Session, rows: ConversationRows): Promise<boole
 function ended(
   session: Session,
   rows: ConversationRows,
-  done: { version: number; turnId: TurnId; runId: RunId; entryIds?: readonly EntryId[] },
+  done: { version: number; turnId: TurnId; runId: RunId; epoch: number; entryIds?: readonly EntryId[] },
 ): void {
-  session.deps.partials.clear(rows.id, done.turnId);
+  session.deps.partials.clear(rows.id, done.turnId, done.epoch);
   publish(session, rows, {
     version: done.version,
     turnIds: [done.turnId],
@@ -221,7 +221,7 @@ export async function endRun(session: Session, attempt: Attempt, end: RunEndRequ
     if (!done) return null;
     state.rows = null;
     deps.self.refresh(rows.id); // the turn that came back needs a sandbox, or another pull
-    ended(session, rows, { ...done, runId: attempt.runId });
+    ended(session, rows, { ...done, runId: attempt.runId, epoch: attempt.epoch });
     deps.log.info('run handed on', { turnId: done.turnId, runId: attempt.runId, epoch: attempt.epoch, status: done.status });
     return { kind: 'ended' };
   });

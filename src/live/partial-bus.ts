@@ -90,25 +90,25 @@ export class PartialBus implements PartialSink, PeerSource {
     return answer;
   }
 
-  clear(conversationId: ConversationId, turnId: TurnId): void {
+  clear(conversationId: ConversationId, turnId: TurnId, epoch: number | null): void {
     const held = this.#turns.get(turnId);
-    const epoch = held?.words.epoch;
     this.#end(turnId, epoch);
     const whose = { s: this.#options.serverId, w: held?.workspaceId ?? '', a: held?.accountId ?? '', c: conversationId, t: turnId };
-    this.#cleared.push({ ...whose, e: null, o: null, x: '', g: null, ...(epoch === undefined ? {} : { u: epoch }) });
+    this.#cleared.push({ ...whose, e: null, o: null, x: '', g: null, u: epoch });
     this.#options.wake();
   }
 
   /** The turn is over for good: drops its words here, without a word to others, who read the same rows. */
   forget(turnId: string): void {
-    this.#end(turnId, Number.POSITIVE_INFINITY);
+    this.#end(turnId, null);
   }
 
-  /** Attempts up to `epoch` are over. undefined: nobody knows which it was; what is held goes, and nothing is remembered. */
-  #end(turnId: string, epoch: number | undefined): void {
-    if (epoch !== undefined) this.#ended.note(turnId, epoch);
+  /** null: all attempts. undefined: a server of an older version did not say which; what is held goes, and nothing is remembered. */
+  #end(turnId: string, epoch: number | null | undefined): void {
+    const last = epoch ?? Number.POSITIVE_INFINITY;
+    if (epoch !== undefined) this.#ended.note(turnId, last);
     const held = this.#turns.get(turnId);
-    if (held && held.words.epoch <= (epoch ?? held.words.epoch)) this.#drop(turnId);
+    if (held && held.words.epoch <= last) this.#drop(turnId);
   }
 
   #drop(turnId: string): void {
@@ -116,8 +116,9 @@ export class PartialBus implements PartialSink, PeerSource {
     if (!held) return;
     this.#bytes -= held.words.bytes;
     this.#turns.delete(turnId);
-    if (this.#turns.size === 0) this.#timer?.cancel();
-    if (this.#turns.size === 0) this.#timer = undefined;
+    if (this.#turns.size > 0) return;
+    this.#timer?.cancel();
+    this.#timer = undefined;
   }
 
   /** What the assistant does in this turn right now, for a person; null when nobody said. */
@@ -144,8 +145,11 @@ export class PartialBus implements PartialSink, PeerSource {
     if (this.#ended.has(letter.t, letter.e)) return;
     const held = this.#hold({ workspaceId: letter.w, accountId: letter.a, conversationId: letter.c, turnId: letter.t }, letter.e);
     const report = { epoch: letter.e, offset: letter.o, text: letter.x, stage: letter.g, full: letter.f === true };
+    const known = held.words.epoch === letter.e ? held.words.length : -1;
+    const told = (letter.o ?? -1) + letter.x.length;
+    // A letter that was overtaken says less than is known here: what came here is still ours to tell.
+    if (told > known || (told === known && letter.s > this.#options.serverId)) held.own = false;
     this.#fold(held, report);
-    held.own = false;
   }
 
   /** Words of other servers may have been missed. */

@@ -17,8 +17,8 @@ const partialLetterSchema = z.object({
   t: z.string(),
   /** Epoch; null: an attempt is over, and its words go. */
   e: z.number().int().nullable(),
-  /** With `e` null: attempts up to this epoch are over. Absent: its server did not know which it was. */
-  u: z.number().int().optional(),
+  /** With `e` null: attempts up to this epoch are over; null: the turn is. Absent: a server of an older version did not say which. */
+  u: z.number().int().nullable().optional(),
   /** Offset; null: only the stage is known. */
   o: z.number().int().nullable(),
   /** Words. */
