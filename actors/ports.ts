@@ -30,6 +30,8 @@ export interface AttemptPartial {
   readonly stage: string | null;
   /** `text` is the whole answer so far. */
   readonly full: boolean;
+  /** The n-th report of the attempt; a loop of an older version does not say it. */
+  readonly nth?: number;
 }
 
 /** Starts and ends sandboxes of one kind (local processes, pods). One runner serves one conversation and is never reused for another. */

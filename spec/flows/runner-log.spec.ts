@@ -1,8 +1,9 @@
 /**
  * Owns: proof of what the runner writes down about a turn: one line for each model call and each tool call, with names, outcomes and durations,
- * and no word of a person, a model, a tool or a file (seed, "Stop and deadline"). Real runner, real HTTP.
+ * and no word of a person, a model, a tool or a file (seed, "Stop and deadline"). And that it counts what it reports. Real runner, real HTTP.
  */
 import { expect } from 'chai';
+import type { PartialRequest } from '../../src/contract/agent.ts';
 import { streamTool, streamWords } from '../support/agent-scripts.ts';
 import { NotedLog } from '../support/noted-log.ts';
 import { RunnerRig } from '../support/runner-rig.ts';
@@ -40,5 +41,25 @@ describe('the log of a runner', function () {
       expect(line['durationMs']).to.be.a('number').and.at.least(0);
     }
     expect(JSON.stringify(log.lines)).to.not.include('marzipan');
+  });
+});
+
+describe('the reports of a runner', function () {
+  this.timeout(60_000);
+  const rig = new RunnerRig();
+  after(() => rig.close());
+
+  it('are counted anew in each attempt, so that servers know one that was overtaken by a later one', async () => {
+    const { server: fake } = await rig.openRunner();
+    for (let attempt = 0; attempt < 2; attempt++) {
+      fake.reset();
+      fake.on('model', (_call, response) => streamTool(response, 'bash', { command: 'sleep 0.6' }));
+      fake.giveRun();
+      await fake.until(() => fake.named('turn/partial').length > 2 || undefined);
+      fake.on('model', (_call, response) => streamWords(response, ['Done.']));
+      expect((await fake.end()).outcome).to.equal('DONE');
+      const counts = fake.named('turn/partial').map(({ body }) => (body as PartialRequest).nth);
+      expect(counts).to.deep.equal(counts.map((_, n) => n + 1));
+    }
   });
 });

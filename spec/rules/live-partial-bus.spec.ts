@@ -224,6 +224,7 @@ describe('the partial bus', () => {
       { weight: 4, arbitrary: fc.record({ kind: fc.constant('write' as const), server, text: fc.string({ minLength: 1, maxLength: 5 }) }) },
       { weight: 4, arbitrary: fc.record({ kind: fc.constant('send' as const), server, lost: fc.boolean() }) },
       { weight: 6, arbitrary: fc.record({ kind: fc.constant('arrive' as const), server, from: server }) },
+      { weight: 1, arbitrary: fc.record({ kind: fc.constant('rewrite' as const), server, text: fc.string({ maxLength: 5 }) }) },
       { weight: 1, arbitrary: fc.record({ kind: fc.constant('again' as const), server }) },
       { weight: 1, arbitrary: fc.record({ kind: fc.constant('over' as const), server }) },
     );
@@ -235,6 +236,7 @@ describe('the partial bus', () => {
         const wires = servers.map(() => servers.map((): string[] => []));
         const at = (n: number) => servers[n] as PartialBus;
         let [epoch, words, over] = [1, '', false];
+        let nth = 0;
         const send = (n: number, lost: boolean) => {
           const letters = at(n).take();
           if (lost) at(n).unsent();
@@ -246,7 +248,7 @@ describe('the partial bus', () => {
           return letter !== undefined;
         };
         const say = (n: number, report: { offset: number; text: string; full: boolean }) =>
-          at(n).publish({ ...turn, epoch, stage: null, ...report });
+          at(n).publish({ ...turn, epoch, nth: ++nth, stage: null, ...report });
         for (const one of steps) {
           if (one.kind === 'send') send(one.server, one.lost);
           if (one.kind === 'arrive') arrive(one.from, one.server);
@@ -255,9 +257,13 @@ describe('the partial bus', () => {
             words += one.text;
             if (answer === 'resync') say(one.server, { offset: 0, text: words, full: true });
           }
+          if (one.kind === 'rewrite' && !over) {
+            words = `«${nth}»${one.text}`; // never how the words before began
+            say(one.server, { offset: 0, text: words, full: true });
+          }
           if (one.kind === 'again' && !over) {
             at(one.server).clear(turn.conversationId, turn.turnId, epoch);
-            [epoch, words] = [epoch + 1, ''];
+            [epoch, words, nth] = [epoch + 1, '', 0];
           }
           if (one.kind === 'over') {
             at(one.server).clear(turn.conversationId, turn.turnId, null);
@@ -271,7 +277,7 @@ describe('the partial bus', () => {
         }
         const shown = servers.map((one) => textOf(one).join(''));
         expect(shown).to.deep.equal(servers.map(() => (over ? '' : words)));
-        for (const one of servers) if (over || words === '') expect(one.size).to.deep.equal({ turns: 0, bytes: 0 });
+        for (const one of servers) if (over) expect(one.size).to.deep.equal({ turns: 0, bytes: 0 });
       }),
       { numRuns: 1_000 },
     );

@@ -12,7 +12,7 @@ import type { Clock, Timer } from '../kernel/clock.ts';
 import type { ConversationId, TurnId } from '../kernel/ids.ts';
 import { EndedAttempts } from './ended-attempts.ts';
 import { PartialText } from './partial-text.ts';
-import { isHello, type PartialLetter, packHello, packPartial, unpackPartial } from './partial-wire.ts';
+import { isHello, type PartialLetter, packHello, packPartial, saysMore, toReport, unpackPartial } from './partial-wire.ts';
 import type { PeerSource } from './peer-post.ts';
 
 /** One running turn's words and whose they are. */
@@ -83,11 +83,12 @@ export class PartialBus implements PartialSink, PeerSource {
   publish(partial: AttemptPartial): 'ok' | 'resync' {
     if (this.#ended.has(partial.turnId, partial.epoch)) return 'ok';
     const held = this.#hold(partial, partial.epoch);
-    const answer = this.#fold(held, partial);
+    const missed = held.words.hasMissed(partial);
+    const answer = this.#fold(held, missed ? { ...partial, offset: null } : partial);
     held.own = true;
     held.dirty = true;
     this.#options.wake();
-    return answer;
+    return missed ? 'resync' : answer;
   }
 
   clear(conversationId: ConversationId, turnId: TurnId, epoch: number | null): void {
@@ -134,22 +135,19 @@ export class PartialBus implements PartialSink, PeerSource {
   /** A payload of the partial channel. */
   receive(payload: string): void {
     const letter = unpackPartial(payload, this.#options.serverId);
-    if (!letter) {
-      if (isHello(payload, this.#options.serverId)) this.#sayAgain();
+    if (!letter && isHello(payload, this.#options.serverId)) this.#sayAgain();
+    if (!letter) return;
+    const { e: epoch, t: turnId } = letter;
+    if (epoch === null) {
+      this.#end(turnId, letter.u);
       return;
     }
-    if (letter.e === null) {
-      this.#end(letter.t, letter.u);
-      return;
-    }
-    if (this.#ended.has(letter.t, letter.e)) return;
-    const held = this.#hold({ workspaceId: letter.w, accountId: letter.a, conversationId: letter.c, turnId: letter.t }, letter.e);
-    const report = { epoch: letter.e, offset: letter.o, text: letter.x, stage: letter.g, full: letter.f === true };
-    const known = held.words.epoch === letter.e ? held.words.length : -1;
-    const told = (letter.o ?? -1) + letter.x.length;
+    if (this.#ended.has(turnId, epoch)) return;
+    const held = this.#hold({ workspaceId: letter.w, accountId: letter.a, conversationId: letter.c, turnId }, epoch);
     // A letter that was overtaken says less than is known here: what came here is still ours to tell.
-    if (told > known || (told === known && letter.s > this.#options.serverId)) held.own = false;
-    this.#fold(held, report);
+    const words = { ...letter, e: epoch };
+    if (saysMore(words, held.words, this.#options.serverId)) held.own = false;
+    this.#fold(held, toReport(words, held.words));
   }
 
   /** Words of other servers may have been missed. */
@@ -236,7 +234,7 @@ export class PartialBus implements PartialSink, PeerSource {
     const rewritten = told.epoch === words.epoch && told.rewrites !== words.rewrites;
     return packPartial({
       ...{ s: this.#options.serverId, w: held.workspaceId, a: held.accountId, c: held.conversationId, t: held.turnId },
-      ...{ e: words.epoch, o: words.known ? from : null, x: words.from(from), g: words.stage },
+      ...{ e: words.epoch, o: words.known ? from : null, x: words.from(from), g: words.stage, n: words.nth },
       ...(rewritten ? { f: true } : {}),
     });
   }
