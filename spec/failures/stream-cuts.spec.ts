@@ -167,15 +167,16 @@ class Talk {
   }
 
   async #answer(attempt: { id: string; epoch: number }, turnId: string, enough: () => boolean): Promise<void> {
+    let nth = 0;
     const pick = () => WORDS[Math.floor(this.#random() * WORDS.length)];
     do {
       const words = Array.from({ length: 1 + Math.floor(this.#random() * 8) }, pick).join('');
       const before = this.written.get(turnId) ?? '';
       this.written.set(turnId, before + words);
       const door = this.#door;
-      const { body } = await door.partial(attempt, before.length, words);
-      const whole = { offset: 0, text: before + words, stage: 'Thinking…', full: true };
-      if (body?.resync) await door.call(attempt, 'turn/partial', whole);
+      const report = (said: object) => door.call(attempt, 'turn/partial', { stage: 'Thinking…', nth: ++nth, ...said });
+      const { body } = await report({ offset: before.length, text: words });
+      if (body?.resync) await report({ offset: 0, text: before + words, full: true });
       this.reports += 1;
     } while (!enough());
     const stopped = this.written.size % TURNS_PER_STOP === 0;
