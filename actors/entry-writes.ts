@@ -48,7 +48,7 @@ export function tellChanged(
   conversations: readonly ChangedConversation[],
 ): void {
   for (const { turnIds, entryIds, sealedRunIds, ...conversation } of conversations) {
-    for (const turnId of turnIds) partials.clear(conversation.conversationId, turnId);
+    for (const turnId of turnIds) partials.clear(conversation.conversationId, turnId, null);
     const change: Change = {
       ...conversation,
       ...{ turnIds: [...turnIds], entryIds: [...entryIds], sealedRunIds: [...sealedRunIds] },

@@ -14,8 +14,8 @@ export interface ChangeSink {
 export interface PartialSink {
   /** Adds what an attempt has written. `resync`: the earlier deltas are not known here, the loop must send the whole text. */
   publish(partial: AttemptPartial): 'ok' | 'resync';
-  /** The attempt is over (end, requeue, take-back): what it had written is dropped everywhere. */
-  clear(conversationId: ConversationId, turnId: TurnId): void;
+  /** Attempts up to `epoch` are over (end, requeue, take-back): what they had written is dropped everywhere. null: the turn is over for good. */
+  clear(conversationId: ConversationId, turnId: TurnId, epoch: number | null): void;
 }
 
 export interface AttemptPartial {
@@ -30,6 +30,8 @@ export interface AttemptPartial {
   readonly stage: string | null;
   /** `text` is the whole answer so far. */
   readonly full: boolean;
+  /** The n-th report of the attempt; a loop of an older version does not say it. */
+  readonly nth?: number;
 }
 
 /** Starts and ends sandboxes of one kind (local processes, pods). One runner serves one conversation and is never reused for another. */

@@ -198,7 +198,7 @@ class Tree implements Actors {
 
   #takenBack(turn: TakenBack): void {
     const { workspaceId, accountId, conversationId, version, turnId, runId } = turn;
-    this.#deps.partials.clear(conversationId, turnId);
+    this.#deps.partials.clear(conversationId, turnId, turn.epoch);
     this.#turns.attemptTakenBack(turn.cause);
     const names = { conversationId, turnId, runId };
     this.#turns.attemptEnded({ ...names, epoch: turn.epoch, how: turn.cause, ageMs: turn.timing.attemptMs });

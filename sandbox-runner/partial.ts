@@ -32,7 +32,7 @@ export class PartialAnswer {
   #sentChars = 0;
   #sentStage: string | null = null;
   #sentAtMs = Number.NEGATIVE_INFINITY;
-  #published = false;
+  #reports = 0;
   #needsFull = false;
   #underWay = false;
 
@@ -81,7 +81,7 @@ export class PartialAnswer {
 
   /** The last partial answer that may have been published; null when there was none. */
   last(): TurnEndRequest['lastPartial'] {
-    return this.#published ? { text: this.#text().slice(0, this.#sentChars), stage: this.#sentStage } : null;
+    return this.#reports > 0 ? { text: this.#text().slice(0, this.#sentChars), stage: this.#sentStage } : null;
   }
 
   #text(): string {
@@ -120,8 +120,8 @@ export class PartialAnswer {
     this.#sentChars = Math.max(end, offset);
     this.#sentStage = stage;
     this.#sentAtMs = nowMs;
-    this.#published = true;
-    return { offset, text: text.slice(offset, end), stage, ...(full ? { full } : {}) };
+    this.#reports += 1;
+    return { offset, text: text.slice(offset, end), stage, nth: this.#reports, ...(full ? { full } : {}) };
   }
 }
 

@@ -160,10 +160,11 @@ export class ConversationBehaviour implements Behaviour<ConversationState, Conve
       return { kind: 'taken', resync: true };
     }
     const { workspaceId, accountId, id: conversationId } = state.rows;
-    const { offset, text, stage, full = false } = partial;
+    const { offset, text, stage, full = false, nth } = partial;
     const known = state.firstWords?.runId === runId && state.firstWords.epoch === epoch;
     if (text !== '' && !known) state.firstWords = { runId, epoch, atMs: this.#deps.clock.monotonicMs() };
-    const taken = this.#deps.partials.publish({ workspaceId, accountId, conversationId, turnId, epoch, offset, text, stage, full });
+    const report = { epoch, offset, text, stage, full, ...(nth === undefined ? {} : { nth }) };
+    const taken = this.#deps.partials.publish({ workspaceId, accountId, conversationId, turnId, ...report });
     return taken === 'resync' ? { kind: 'taken', resync: true } : { kind: 'taken' };
   }
 }

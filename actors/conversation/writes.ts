@@ -170,7 +170,7 @@ export async function endTurn(session: Session, attempt: Attempt, end: TurnEndRe
     if (done === 'taken') return { kind: 'refused', why: 'an entry id is taken' };
     if (!done) return null;
     state.rows = evolve(rows, { type: 'ended', version: done.version });
-    ended(session, rows, { ...done, runId: attempt.runId });
+    ended(session, rows, { ...done, runId: attempt.runId, epoch: attempt.epoch });
     const names = { conversationId: rows.id, turnId: done.turnId, runId: attempt.runId };
     const firstMs = firstOutputMs(session, attempt, done.timing.durationMs);
     deps.turns.attemptEnded({ ...names, epoch: attempt.epoch, how: done.status, ageMs: done.timing.attemptMs });
@@ -197,9 +197,9 @@ async function isBehind(session: Session, rows: ConversationRows): Promise<boole
 function ended(
   session: Session,
   rows: ConversationRows,
-  done: { version: number; turnId: TurnId; runId: RunId; entryIds?: readonly EntryId[] },
+  done: { version: number; turnId: TurnId; runId: RunId; epoch: number; entryIds?: readonly EntryId[] },
 ): void {
-  session.deps.partials.clear(rows.id, done.turnId);
+  session.deps.partials.clear(rows.id, done.turnId, done.epoch);
   publish(session, rows, {
     version: done.version,
     turnIds: [done.turnId],
@@ -230,7 +230,7 @@ export async function endRun(session: Session, attempt: Attempt, end: RunEndRequ
     if (!done) return null;
     state.rows = null;
     deps.self.refresh(rows.id); // the turn that came back needs a sandbox, or another pull
-    ended(session, rows, { ...done, runId: attempt.runId });
+    ended(session, rows, { ...done, runId: attempt.runId, epoch: attempt.epoch });
     const names = { conversationId: rows.id, turnId: done.turnId, runId: attempt.runId };
     deps.turns.attemptEnded({ ...names, epoch: attempt.epoch, how: 'handed-on', ageMs: done.timing.attemptMs });
     if (done.status === 'STOPPED') deps.turns.turnEnded({ ...names, ...done.timing, outcome: 'STOPPED', firstOutputMs: null });

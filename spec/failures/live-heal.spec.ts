@@ -24,7 +24,7 @@ import { VersionBook } from '../../src/live/version-book.ts';
 import { until } from '../support/actors.ts';
 import { openTestDatabase, useDatabase } from '../support/database.ts';
 import { type Answer, type HttpRig, useRigs } from '../support/http-rig.ts';
-import { emptyLedger, makeMain, makePerson, run } from '../support/ledger.ts';
+import { ask, emptyLedger, makeMain, makePerson, run } from '../support/ledger.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { bindModel } from '../support/models.ts';
 import { NotedLog } from '../support/noted-log.ts';
@@ -187,6 +187,20 @@ describe('a server that listens for words of others', () => {
     });
     wire.mode = 'forward';
     wire.cut();
+  });
+
+  it('shows a change whose server died before it said a word, before two seconds are over', async () => {
+    const clock = new ManualClock();
+    const rig = await openRig({ clock });
+    const stream = await rig.events();
+    await stream.next('snapshot');
+    await clock.advanceAsync(100); // what the start had to say to others is said
+    const { turnId } = await ask(database.db, rig.person, await makeMain(database.db, rig.person));
+    const { timers } = clock;
+    await clock.advanceAsync(HEAL_MS - 600);
+    await until('a word that may be under way gets its moment', () => clock.timers > timers);
+    await clock.advanceAsync(250);
+    await stream.next('snapshot', (snapshot) => hasTurn(snapshot, turnId));
   });
 
   it('reads the rows anew once it listens again, also when a sweep that began before is still under way', async () => {

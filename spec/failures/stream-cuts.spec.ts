@@ -1,6 +1,6 @@
 /**
- * Pages whose streams break again and again, between two real servers that lose each other now and then, while answers are written: what they
- * show at the end is what is stored.
+ * Pages whose streams break again and again, between two real servers that lose each other now and then, while answers are written and
+ * stopped, voted on and deleted: what they show at the end is what is stored.
  * cases: G3, G5, D9. (`rules/web-cuts` does the same without a server; `rules/web-decoder` cuts at every byte.)
  */
 import { expect } from 'chai';
@@ -16,11 +16,13 @@ import { type TimelineItem, timeline } from '../../src/web/store/timeline.ts';
 import { useDatabase } from '../support/database.ts';
 import { type HttpRig, SandboxClient, useRigs } from '../support/http-rig.ts';
 import { emptyLedger, run } from '../support/ledger.ts';
+import { piAnswer, text } from '../support/pi-turns.ts';
 import { CUT_KINDS, StreamCutter } from '../support/stream-cutter.ts';
 
 const CUTS = 1_000;
 const PAGES = 10;
 const CUTS_PER_TURN = 50;
+const TURNS_PER_STOP = 4;
 /** Between two moments at which both servers lose the connections by which they hear each other. */
 const CUTS_PER_DEAFNESS = 100;
 /** Partial answers of an attempt that one server takes before the other does. */
@@ -59,6 +61,8 @@ const hastyClock: Clock = {
 interface Line {
   readonly kind: string;
   readonly text: string;
+  readonly erased: boolean;
+  readonly vote: 'up' | 'down' | null;
 }
 
 /** A page that comes back to the other server each time. */
@@ -109,7 +113,10 @@ class Page {
   }
 
   lines(): Line[] {
-    return this.items().map(({ kind, text }) => ({ kind, text }));
+    return this.items().map((item) => ({
+      ...{ kind: item.kind, text: item.text, erased: item.kind !== 'failure' && item.erased },
+      vote: item.kind === 'answer' ? item.vote : null,
+    }));
   }
 
   /** Resolves when it shows these lines, read after its last snapshot. */
@@ -154,21 +161,45 @@ class Talk {
     let pulled = await this.#door.next(25_000);
     while (pulled.status === 204) pulled = await this.#door.next(25_000);
     await this.#answer(pulled.body.run, body.turn.id, enough);
+    await this.meddle(body.turn.conversationId);
   }
 
   async #answer(attempt: { id: string; epoch: number }, turnId: string, enough: () => boolean): Promise<void> {
+    let nth = 0;
     const pick = () => WORDS[Math.floor(this.#random() * WORDS.length)];
     do {
-      const text = Array.from({ length: 1 + Math.floor(this.#random() * 8) }, pick).join('');
+      const words = Array.from({ length: 1 + Math.floor(this.#random() * 8) }, pick).join('');
       const before = this.written.get(turnId) ?? '';
-      this.written.set(turnId, before + text);
+      this.written.set(turnId, before + words);
       const door = this.#door;
-      const { body } = await door.partial(attempt, before.length, text);
-      const whole = { offset: 0, text: before + text, stage: 'Thinking…', full: true };
-      if (body?.resync) await door.call(attempt, 'turn/partial', whole);
+      const report = (said: object) => door.call(attempt, 'turn/partial', { stage: 'Thinking…', nth: ++nth, ...said });
+      const { body } = await report({ offset: before.length, text: words });
+      if (body?.resync) await report({ offset: 0, text: before + words, full: true });
       this.reports += 1;
     } while (!enough());
-    expect((await this.#door.answer(attempt, this.written.get(turnId) ?? '')).status).to.equal(204);
+    const stopped = this.written.size % TURNS_PER_STOP === 0;
+    if (stopped) expect((await this.#other.send('PATCH', `turns/${turnId}/status`, { body: { status: 'STOPPED' } })).status).to.equal(200);
+    const entries = [piAnswer([text(this.written.get(turnId) ?? '')], stopped ? 'aborted' : 'stop')];
+    const end = { outcome: stopped ? 'STOPPED' : 'DONE', entries, lastPartial: null };
+    expect((await this.#door.call(attempt, 'turn/end', end)).status).to.equal(204);
+  }
+
+  /** The server that does not take the sandbox's calls at the moment. */
+  get #other(): HttpRig {
+    return this.#rigs[Math.floor(this.reports / REPORTS_PER_SERVER + 1) % 2] as HttpRig;
+  }
+
+  /** Somebody votes on an answer, or deletes a message, of the newest ones. */
+  async meddle(conversationId: string): Promise<void> {
+    const { body } = await this.#other.send('GET', `conversations/${conversationId}/entries?limit=20`);
+    const { entries } = entryPageSchema.parse(body);
+    const entry = entries[Math.floor(this.#random() * entries.length)];
+    if (entry === undefined || entry.erasedAt !== null) return;
+    const votes = entry.kind === 'answer' && this.#random() < 0.7;
+    const vote = votes
+      ? await this.#other.send('PUT', `entries/${entry.id}/vote`, { body: { vote: this.#random() < 0.5 ? 'up' : 'down' } })
+      : null;
+    expect((vote ?? (await this.#other.send('DELETE', `entries/${entry.id}`))).status).to.equal(200);
   }
 }
 
@@ -186,8 +217,15 @@ describe('pages of two servers, whose streams break', () => {
   const openRig = useRigs(database);
 
   async function stored(): Promise<Line[]> {
-    const rows = await run(database.db, sql.unsafe`select kind, text from mentor_entry where kind in ('QUESTION', 'ANSWER') order by seq`);
-    return rows.map(({ kind, text }) => ({ kind: String(kind).toLowerCase(), text: String(text) }));
+    const rows = await run(
+      database.db,
+      sql.unsafe`select kind, text, erased_at, vote from mentor_entry where kind in ('QUESTION', 'ANSWER') order by seq`,
+    );
+    const voteOf = (vote: unknown) => (vote === null ? null : Number(vote) > 0 ? 'up' : 'down');
+    return rows.map(({ kind, text: words, erased_at: erasedAt, vote }) => ({
+      ...{ kind: String(kind).toLowerCase(), text: String(words ?? ''), erased: erasedAt !== null },
+      vote: voteOf(vote),
+    }));
   }
 
   const deafen = () =>
@@ -230,9 +268,12 @@ describe('pages of two servers, whose streams break', () => {
       const rows = await stored();
       await Promise.race([Promise.all(pages.map((page) => page.shows(rows))), broken.promise]);
       const bytes = (lines: readonly Line[]) =>
-        Buffer.from(lines.flatMap(({ kind, text }) => (kind === 'answer' ? [text] : [])).join('\0'));
+        Buffer.from(lines.flatMap((line) => (line.kind === 'answer' ? [line.text] : [])).join('\0'));
       for (const page of pages) expect(Buffer.compare(bytes(page.lines()), bytes(rows))).to.equal(0);
-      expect(rows.filter(({ kind }) => kind === 'answer').map(({ text }) => text)).to.deep.equal([...talk.written.values()]);
+      const answers = rows.filter(({ kind }) => kind === 'answer');
+      expect(answers.map(({ text: words, erased }) => erased || words)).to.deep.equal(
+        [...talk.written.values()].map((words, n) => answers[n]?.erased || words),
+      );
       expect(cutter.count).to.be.at.least(CUTS);
       for (const kind of CUT_KINDS) expect(cutter.cuts[kind], kind).to.be.greaterThan(CUTS / 10);
     } finally {

@@ -3,6 +3,7 @@
  * cases: C10, G7
  */
 import { expect } from 'chai';
+import fc from 'fast-check';
 import { type ConversationId, type TurnId, uuidv7 } from '../../src/kernel/ids.ts';
 import { PartialBus } from '../../src/live/partial-bus.ts';
 import { ManualClock } from '../support/manual-clock.ts';
@@ -51,7 +52,7 @@ describe('the partial bus', () => {
     const [here, there] = [bus('a', clock), bus('b', clock)];
     write(here, 0, 'one');
     carry(here, there);
-    here.clear(turn.conversationId, turn.turnId);
+    here.clear(turn.conversationId, turn.turnId, 1);
     carry(here, there);
     for (const one of [here, there]) expect([one.size, one.stageOf(turn.turnId)]).to.deep.equal([{ turns: 0, bytes: 0 }, null]);
     expect(clock.timers).to.equal(0);
@@ -95,7 +96,7 @@ describe('the partial bus', () => {
     for (const { payload } of writer.take()) for (const one of [ender, reader]) one.receive(payload);
     write(writer, 4, 'two');
     const late = writer.take();
-    ender.clear(turn.conversationId, turn.turnId);
+    ender.clear(turn.conversationId, turn.turnId, 1);
     for (const { payload } of ender.take()) for (const one of [writer, reader]) one.receive(payload);
     for (const { payload } of late) reader.receive(payload);
     expect(write(writer, 7, ' three'), 'of a loop that does not know yet').to.equal('ok');
@@ -114,7 +115,7 @@ describe('the partial bus', () => {
     const [ender, reader] = [bus('b', clock), bus('c', clock)];
     write(ender, 0, 'first');
     carry(ender, reader);
-    ender.clear(turn.conversationId, turn.turnId);
+    ender.clear(turn.conversationId, turn.turnId, 1);
     const late = ender.take();
     reader.publish({ ...turn, epoch: 2, offset: 0, text: 'second', stage: null, full: false });
     for (const { payload } of late) reader.receive(payload);
@@ -151,7 +152,7 @@ describe('the partial bus', () => {
     carry(there, here);
     carry(here, there);
     expect(textOf(there)).to.deep.equal([long]);
-    here.clear(turn.conversationId, turn.turnId);
+    here.clear(turn.conversationId, turn.turnId, 1);
     here.take();
     here.unsent();
     carry(here, there);
@@ -170,7 +171,7 @@ describe('the partial bus', () => {
     expect(late()).to.equal(0);
     one.forget(uuidv7());
     expect(late()).to.equal(1);
-    for (let n = 0; n < 1_001; n++) one.clear(turn.conversationId, uuidv7<'turn'>());
+    for (let n = 0; n < 1_001; n++) one.clear(turn.conversationId, uuidv7<'turn'>(), null);
     one.take();
     one.unsent();
     expect(one.take().filter(({ payload }) => payload.includes('"e":null'))).to.have.length(1_000);
@@ -212,8 +213,73 @@ describe('the partial bus', () => {
     const clock = new ManualClock();
     const [here, there] = [bus('a', clock), bus('b', clock)];
     write(there, 0, 'one');
-    here.clear(turn.conversationId as ConversationId, turn.turnId);
+    here.clear(turn.conversationId as ConversationId, turn.turnId, 1);
     carry(here, there);
     expect(textOf(there)).to.deep.equal([]);
+  });
+
+  it('is the same everywhere in the end, whoever writes, ends and begins anew, whatever comes late, in another order or not at all', () => {
+    const server = fc.nat(2);
+    const step = fc.oneof(
+      { weight: 4, arbitrary: fc.record({ kind: fc.constant('write' as const), server, text: fc.string({ minLength: 1, maxLength: 5 }) }) },
+      { weight: 4, arbitrary: fc.record({ kind: fc.constant('send' as const), server, lost: fc.boolean() }) },
+      { weight: 6, arbitrary: fc.record({ kind: fc.constant('arrive' as const), server, from: server }) },
+      { weight: 1, arbitrary: fc.record({ kind: fc.constant('rewrite' as const), server, text: fc.string({ maxLength: 5 }) }) },
+      { weight: 1, arbitrary: fc.record({ kind: fc.constant('again' as const), server }) },
+      { weight: 1, arbitrary: fc.record({ kind: fc.constant('over' as const), server }) },
+    );
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+        const clock = new ManualClock();
+        const servers = ['a', 'b', 'c'].map((name) => bus(name, clock));
+        /** From one server to another one, in order. */
+        const wires = servers.map(() => servers.map((): string[] => []));
+        const at = (n: number) => servers[n] as PartialBus;
+        let [epoch, words, over] = [1, '', false];
+        let nth = 0;
+        const send = (n: number, lost: boolean) => {
+          const letters = at(n).take();
+          if (lost) at(n).unsent();
+          else for (const [to, wire] of wires[n]?.entries() ?? []) if (to !== n) wire.push(...letters.map(({ payload }) => payload));
+        };
+        const arrive = (from: number, to: number) => {
+          const letter = wires[from]?.[to]?.shift();
+          if (letter !== undefined) at(to).receive(letter);
+          return letter !== undefined;
+        };
+        const say = (n: number, report: { offset: number; text: string; full: boolean }) =>
+          at(n).publish({ ...turn, epoch, nth: ++nth, stage: null, ...report });
+        for (const one of steps) {
+          if (one.kind === 'send') send(one.server, one.lost);
+          if (one.kind === 'arrive') arrive(one.from, one.server);
+          if (one.kind === 'write' && !over) {
+            const answer = say(one.server, { offset: words.length, text: one.text, full: false });
+            words += one.text;
+            if (answer === 'resync') say(one.server, { offset: 0, text: words, full: true });
+          }
+          if (one.kind === 'rewrite' && !over) {
+            words = `«${nth}»${one.text}`; // never how the words before began
+            say(one.server, { offset: 0, text: words, full: true });
+          }
+          if (one.kind === 'again' && !over) {
+            at(one.server).clear(turn.conversationId, turn.turnId, epoch);
+            [epoch, words, nth] = [epoch + 1, '', 0];
+          }
+          if (one.kind === 'over') {
+            at(one.server).clear(turn.conversationId, turn.turnId, null);
+            over = true;
+          }
+        }
+        for (let rounds = 0; rounds < 3; rounds++) {
+          clock.advance(5_000);
+          for (const n of [0, 1, 2]) send(n, false);
+          for (const from of [0, 1, 2]) for (const to of [0, 1, 2]) while (arrive(from, to));
+        }
+        const shown = servers.map((one) => textOf(one).join(''));
+        expect(shown).to.deep.equal(servers.map(() => (over ? '' : words)));
+        for (const one of servers) if (over) expect(one.size).to.deep.equal({ turns: 0, bytes: 0 });
+      }),
+      { numRuns: 1_000 },
+    );
   });
 });

@@ -15,6 +15,7 @@ import { makePerson, run, TIMES } from '../support/ledger.ts';
 import { useSlack } from '../support/slack-rig.ts';
 import { actions, connect, origin } from '../support/slack-scene.ts';
 import { message } from '../support/slack-sender.ts';
+import { SteeredDatabase } from '../support/steered-database.ts';
 
 describe('a disconnect of Slack', () => {
   const database = useDatabase();
@@ -89,6 +90,35 @@ describe('a disconnect of Slack', () => {
     await new Disconnector({ db: database.db, log: silentLog, actors: scene.rig.actors }).run();
     expect([(await connection())?.['state'], await live()]).to.deep.equal(['ENDED', []]);
     await connect(database.db, other);
+  });
+
+  it('has erased everything when it says so, also when another team is being disconnected at that moment', async () => {
+    const other = await makePerson(database.db);
+    await connect(database.db, other, 'T0OTHER');
+    const steered = new SteeredDatabase(database.db);
+    const [looked, goOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    let looks = 0;
+    steered.after = async ({ name }) => {
+      if (name !== 'slack_ending') return;
+      looks += 1;
+      if (looks > 1) return;
+      looked.resolve();
+      await goOn.promise;
+    };
+    const disconnector = new Disconnector({ db: steered, log: silentLog, actors: scene.rig.actors });
+    const first = disconnector.end('T0OTHER', 'operator');
+    await looked.promise;
+    await send(message('to be erased'));
+    const second = disconnector.end('T0TEAM', 'operator');
+    await until(
+      'it has begun',
+      async () => (await run(database.db, sql.unsafe`select 1 from slack_connection where state = 'ENDING'`)).length === 2,
+    );
+    goOn.resolve();
+    await second;
+    expect(await live()).to.deep.equal([]);
+    expect(await first).to.equal(true);
+    expect(await run(database.db, sql.unsafe`select distinct state from slack_connection`)).to.deep.equal([{ state: 'ENDED' }]);
   });
 
   it('erases, or keeps out, each question that arrives during it', async () => {

@@ -94,6 +94,8 @@ export const partialRequestSchema = z.object({
   text: z.string().max(LIMITS.partialMaxChars),
   stage: z.string().max(LIMITS.stageMaxChars).nullable(),
   full: z.boolean().optional(),
+  /** The n-th report of this attempt, from 1: servers tell each other of reports, and one may overtake another. */
+  nth: z.number().int().min(1).optional(),
 });
 export type PartialRequest = z.infer<typeof partialRequestSchema>;
 /** `resync`: this server has not seen the earlier deltas; send the whole text next time. */

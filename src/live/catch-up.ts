@@ -1,5 +1,5 @@
 /**
- * Owns: the sweep that makes a lost word harmless. Every 2 s the versions of what is looked at or held here are compared with what was heard;
+ * Owns: the sweep that makes a lost word harmless. Every 1.5 s the versions of what is looked at or held here are compared with what was heard;
  * a hole is cured by a snapshot for the streams and a word to the actors.
  * A word may still be under way when the rows already show its change, so a hole counts only after a moment's grace.
  */
@@ -24,7 +24,8 @@ export interface CatchUpOptions {
   readonly log: Log;
 }
 
-const SWEEP_EVERY_MS = 2_000;
+/** With the grace, a change of which no word came is shown before 2 s are over. */
+const SWEEP_EVERY_MS = 1_500;
 const GRACE_MS = 250;
 
 export class CatchUp {

@@ -12,7 +12,7 @@ import type { Clock, Timer } from '../kernel/clock.ts';
 import type { ConversationId, TurnId } from '../kernel/ids.ts';
 import { EndedAttempts } from './ended-attempts.ts';
 import { PartialText } from './partial-text.ts';
-import { isHello, type PartialLetter, packHello, packPartial, unpackPartial } from './partial-wire.ts';
+import { isHello, type PartialLetter, packHello, packPartial, saysMore, toReport, unpackPartial } from './partial-wire.ts';
 import type { PeerSource } from './peer-post.ts';
 
 /** One running turn's words and whose they are. */
@@ -83,32 +83,33 @@ export class PartialBus implements PartialSink, PeerSource {
   publish(partial: AttemptPartial): 'ok' | 'resync' {
     if (this.#ended.has(partial.turnId, partial.epoch)) return 'ok';
     const held = this.#hold(partial, partial.epoch);
-    const answer = this.#fold(held, partial);
+    const missed = held.words.hasMissed(partial);
+    const answer = this.#fold(held, missed ? { ...partial, offset: null } : partial);
     held.own = true;
     held.dirty = true;
     this.#options.wake();
-    return answer;
+    return missed ? 'resync' : answer;
   }
 
-  clear(conversationId: ConversationId, turnId: TurnId): void {
+  clear(conversationId: ConversationId, turnId: TurnId, epoch: number | null): void {
     const held = this.#turns.get(turnId);
-    const epoch = held?.words.epoch;
     this.#end(turnId, epoch);
     const whose = { s: this.#options.serverId, w: held?.workspaceId ?? '', a: held?.accountId ?? '', c: conversationId, t: turnId };
-    this.#cleared.push({ ...whose, e: null, o: null, x: '', g: null, ...(epoch === undefined ? {} : { u: epoch }) });
+    this.#cleared.push({ ...whose, e: null, o: null, x: '', g: null, u: epoch });
     this.#options.wake();
   }
 
   /** The turn is over for good: drops its words here, without a word to others, who read the same rows. */
   forget(turnId: string): void {
-    this.#end(turnId, Number.POSITIVE_INFINITY);
+    this.#end(turnId, null);
   }
 
-  /** Attempts up to `epoch` are over. undefined: nobody knows which it was; what is held goes, and nothing is remembered. */
-  #end(turnId: string, epoch: number | undefined): void {
-    if (epoch !== undefined) this.#ended.note(turnId, epoch);
+  /** null: all attempts. undefined: a server of an older version did not say which; what is held goes, and nothing is remembered. */
+  #end(turnId: string, epoch: number | null | undefined): void {
+    const last = epoch ?? Number.POSITIVE_INFINITY;
+    if (epoch !== undefined) this.#ended.note(turnId, last);
     const held = this.#turns.get(turnId);
-    if (held && held.words.epoch <= (epoch ?? held.words.epoch)) this.#drop(turnId);
+    if (held && held.words.epoch <= last) this.#drop(turnId);
   }
 
   #drop(turnId: string): void {
@@ -116,8 +117,9 @@ export class PartialBus implements PartialSink, PeerSource {
     if (!held) return;
     this.#bytes -= held.words.bytes;
     this.#turns.delete(turnId);
-    if (this.#turns.size === 0) this.#timer?.cancel();
-    if (this.#turns.size === 0) this.#timer = undefined;
+    if (this.#turns.size > 0) return;
+    this.#timer?.cancel();
+    this.#timer = undefined;
   }
 
   /** What the assistant does in this turn right now, for a person; null when nobody said. */
@@ -133,19 +135,19 @@ export class PartialBus implements PartialSink, PeerSource {
   /** A payload of the partial channel. */
   receive(payload: string): void {
     const letter = unpackPartial(payload, this.#options.serverId);
-    if (!letter) {
-      if (isHello(payload, this.#options.serverId)) this.#sayAgain();
+    if (!letter && isHello(payload, this.#options.serverId)) this.#sayAgain();
+    if (!letter) return;
+    const { e: epoch, t: turnId } = letter;
+    if (epoch === null) {
+      this.#end(turnId, letter.u);
       return;
     }
-    if (letter.e === null) {
-      this.#end(letter.t, letter.u);
-      return;
-    }
-    if (this.#ended.has(letter.t, letter.e)) return;
-    const held = this.#hold({ workspaceId: letter.w, accountId: letter.a, conversationId: letter.c, turnId: letter.t }, letter.e);
-    const report = { epoch: letter.e, offset: letter.o, text: letter.x, stage: letter.g, full: letter.f === true };
-    this.#fold(held, report);
-    held.own = false;
+    if (this.#ended.has(turnId, epoch)) return;
+    const held = this.#hold({ workspaceId: letter.w, accountId: letter.a, conversationId: letter.c, turnId }, epoch);
+    // A letter that was overtaken says less than is known here: what came here is still ours to tell.
+    const words = { ...letter, e: epoch };
+    if (saysMore(words, held.words, this.#options.serverId)) held.own = false;
+    this.#fold(held, toReport(words, held.words));
   }
 
   /** Words of other servers may have been missed. */
@@ -232,7 +234,7 @@ export class PartialBus implements PartialSink, PeerSource {
     const rewritten = told.epoch === words.epoch && told.rewrites !== words.rewrites;
     return packPartial({
       ...{ s: this.#options.serverId, w: held.workspaceId, a: held.accountId, c: held.conversationId, t: held.turnId },
-      ...{ e: words.epoch, o: words.known ? from : null, x: words.from(from), g: words.stage },
+      ...{ e: words.epoch, o: words.known ? from : null, x: words.from(from), g: words.stage, n: words.nth },
       ...(rewritten ? { f: true } : {}),
     });
   }

@@ -1,6 +1,7 @@
 /**
  * Owns: the words of one attempt so far, folded from its reports. Offsets count UTF-16 units.
  * - A newer epoch is another attempt: the words of the older one are discarded.
+ * - A report that a later one has overtaken on its way from another server says nothing new, and perhaps words that were taken back since.
  * - A repeat or an overlap adds only what is new; a report beyond the known words is answered `resync`.
  * - A full report may be shorter than what readers saw (its rest follows), or say something else: then the text was rewritten, and a reader
  *   who saw the old words needs a snapshot (`rewrites` counts that).
@@ -16,6 +17,8 @@ export interface Report {
   readonly stage: string | null;
   /** `text` is the beginning, or the whole, of all words so far. */
   readonly full: boolean;
+  /** The n-th report of the attempt; absent: from an older version, which does not count. */
+  readonly nth?: number | undefined;
 }
 
 export class PartialText {
@@ -24,6 +27,8 @@ export class PartialText {
   #text: string | null = null;
   #stage: string | null = null;
   #rewrites = 0;
+  /** The last report that was taken in with its words. */
+  #nth = 0;
   /** What readers may have seen beyond a shorter full report, until it is known whether that comes again. */
   #seen = '';
 
@@ -37,6 +42,10 @@ export class PartialText {
 
   get rewrites(): number {
     return this.#rewrites;
+  }
+
+  get nth(): number {
+    return this.#nth;
   }
 
   /** False while only the stage is known. */
@@ -60,11 +69,23 @@ export class PartialText {
     return wellFormed((this.#text ?? '').slice(offset, this.length));
   }
 
+  /** True when reports before this one of the loop are not in the words, so that it may go on from others; the whole text is needed. */
+  hasMissed({ epoch, offset, full, nth }: Report): boolean {
+    return !full && epoch === this.#epoch && offset !== 0 && nth !== undefined && nth > this.#nth + 1;
+  }
+
   take(report: Report): 'ok' | 'resync' {
     if (report.epoch < this.#epoch) return 'ok';
     if (report.epoch > this.#epoch) this.#begin(report.epoch);
+    if (report.nth !== undefined && report.nth < this.#nth) return 'ok';
     this.#stage = report.stage;
     if (report.offset === null) return 'ok';
+    const answer = this.#takeWords({ ...report, offset: report.offset });
+    if (answer === 'ok') this.#nth = report.nth ?? this.#nth;
+    return answer;
+  }
+
+  #takeWords(report: Report & { readonly offset: number }): 'ok' | 'resync' {
     if (report.full) return this.#replace(report.text);
     if (this.#text === null) return report.offset === 0 ? this.#replace(report.text) : 'resync';
     if (report.offset > this.#text.length) return this.#text.length >= LIMITS.partialMaxChars ? 'ok' : 'resync';
@@ -75,6 +96,7 @@ export class PartialText {
     this.#epoch = epoch;
     this.#text = null;
     this.#rewrites = 0;
+    this.#nth = 0;
     this.#seen = '';
   }
 

@@ -4,6 +4,7 @@
 import { z } from 'zod';
 import { type Message, PAYLOAD_MAX_BYTES, utf8Bytes } from '../../db/live/payloads.ts';
 import { parse } from './change-wire.ts';
+import type { PartialText, Report } from './partial-text.ts';
 
 export const PARTIAL_CHANNEL = 'heph_partial';
 
@@ -17,8 +18,8 @@ const partialLetterSchema = z.object({
   t: z.string(),
   /** Epoch; null: an attempt is over, and its words go. */
   e: z.number().int().nullable(),
-  /** With `e` null: attempts up to this epoch are over. Absent: its server did not know which it was. */
-  u: z.number().int().optional(),
+  /** With `e` null: attempts up to this epoch are over; null: the turn is. Absent: a server of an older version did not say which. */
+  u: z.number().int().nullable().optional(),
   /** Offset; null: only the stage is known. */
   o: z.number().int().nullable(),
   /** Words. */
@@ -27,6 +28,8 @@ const partialLetterSchema = z.object({
   g: z.string().nullable(),
   /** The words begin anew: what was known of this attempt is replaced. */
   f: z.boolean().optional(),
+  /** The last report of the loop that is in the words; absent: from an older version. */
+  n: z.number().int().optional(),
 });
 export type PartialLetter = z.infer<typeof partialLetterSchema>;
 
@@ -85,4 +88,23 @@ export function isHello(payload: string, ownServer: string): boolean {
 export function unpackPartial(payload: string, ownServer: string): PartialLetter | null {
   const letter = partialLetterSchema.safeParse(parse(payload));
   return letter.success && letter.data.s !== ownServer ? letter.data : null;
+}
+
+/** A letter with words, which is what `receive` folds. */
+type WordsLetter = PartialLetter & { readonly e: number };
+
+/** What a letter reports to who knows `words`. One that begins at the beginning, after a later report, replaces what is known. */
+export function toReport(letter: WordsLetter, words: Pick<PartialText, 'epoch' | 'nth'>): Report {
+  const { e: epoch, o: offset, x: text, g: stage, n: nth } = letter;
+  const anew = offset === 0 && words.epoch === epoch && nth !== undefined && nth > words.nth;
+  return { epoch, offset, text, stage, full: letter.f === true || anew, nth };
+}
+
+/** True when its server knows more than `words`, or as much and comes later in the order of servers: then it is the one to tell the others. */
+export function saysMore(letter: WordsLetter, words: Pick<PartialText, 'epoch' | 'nth' | 'length'>, ownServer: string): boolean {
+  if (letter.e !== words.epoch) return letter.e > words.epoch;
+  const nth = letter.n ?? words.nth;
+  if (nth !== words.nth) return nth > words.nth;
+  const told = (letter.o ?? -1) + letter.x.length;
+  return told > words.length || (told === words.length && letter.s > ownServer);
 }

@@ -60,9 +60,14 @@ export class Pump {
   /** The audience has work, or may have. */
   wake(audience: Audience): void {
     this.#dirty.add(audience);
-    if (this.#stop.signal.aborted) return;
-    this.#running ??= this.#run().finally(() => {
+    this.#start();
+  }
+
+  #start(): void {
+    if (this.#stop.signal.aborted || this.#running || this.#dirty.size === 0) return;
+    this.#running = this.#run().finally(() => {
       this.#running = undefined;
+      this.#start(); // who was woken between the last look and this moment
     });
   }
 

@@ -26,6 +26,7 @@ export class Disconnector {
   async end(teamId: string, why: string): Promise<boolean> {
     const begun = await beginDisconnect(this.#deps.db, teamId, why);
     if (begun) this.#deps.log.warn('slack disconnected', { teamId, why });
+    await this.#working?.catch(() => undefined); // it may have looked before this connection was ending
     await this.run();
     return begun;
   }

@@ -68,6 +68,7 @@ export class Inbox {
     this.#again = true;
     this.#working ??= this.#work().finally(() => {
       this.#working = null;
+      if (this.#again) this.wake(); // what came between the last look and this moment
     });
   }
 
