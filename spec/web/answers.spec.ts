@@ -70,10 +70,13 @@ describe('an answer on the page', function () {
   let server: FakeWebServer;
   afterEach(() => server.close());
 
-  async function open(browsing: Browsing, { timeZone = 'Europe/Berlin', history = 0, ...options } = {}): Promise<Page> {
+  async function open(
+    browsing: Browsing,
+    { timeZone = 'Europe/Berlin', history = 0, permissions = [] }: { timeZone?: string; history?: number; permissions?: string[] } = {},
+  ): Promise<Page> {
     const account = { id: '0199a1b2-0000-7000-8000-0000000000aa', displayName: 'Ada', timeZone };
     server = new FakeWebServer({ history, session: { account } });
-    const page = await browsing.open(await server.listen(), { viewport: DESK, ...options });
+    const page = await browsing.open(await server.listen(), { viewport: DESK, permissions });
     await page.locator('main.scroller[aria-busy="false"]').waitFor();
     return page;
   }

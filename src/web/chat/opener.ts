@@ -88,7 +88,8 @@ export class Opener {
       api.entries(conversationId, { before: seq + 1, limit }),
       api.entries(conversationId, { after: seq, limit }),
     ]);
-    if (!older.ok || !newer.ok) return false;
+    // A server of the version before knows no `after` and answers with its newest page.
+    if (!older.ok || !newer.ok || newer.value.nextAfter === undefined) return false;
     dispatch({ type: 'around-read', conversationId, generation, older: older.value, newer: newer.value });
     return true;
   }
@@ -101,7 +102,12 @@ export class Opener {
     if (sync !== null || island === undefined || island.newer === 'loading') return;
     dispatch({ type: 'newer-asked', conversationId });
     const result = await api.entries(conversationId, { after: island.to, limit: LIMITS.pageDefaultEntries });
-    dispatch({ type: 'newer-read', conversationId, generation, page: result.ok ? result.value : null });
+    dispatch({
+      type: 'newer-read',
+      conversationId,
+      generation,
+      page: result.ok && result.value.nextAfter !== undefined ? result.value : null,
+    });
   }
 
   /** The person is back at the end: what was loaded around another message is let go of. */

@@ -1,6 +1,7 @@
 /**
  * Owns: the script that a page of another site includes: a button, and behind it the panel in a frame.
- *   <script src="https://heph.example.com/embed.js" defer></script>      (data-label="…": the words of the button; data-language="de")
+ *   <script src="https://heph.example.com/embed.js" defer></script>      (data-label: the words of the button; data-workspace: the workspace in which
+ *   it is asked; data-language: de)
  * It is one classic script without imports (types only), because it runs on pages that are not ours: it leaves no name there, asks for nothing but
  * the frame, and works under a policy that forbids inline styles. What the page shows is read when the panel comes into sight and when it changes
  * while it is in sight, and goes to the origin of this script only.
@@ -82,7 +83,8 @@ import type { HostMessage, PanelMessage } from './messages.ts';
     frame.title = label;
     frame.allow = 'clipboard-write';
     frame.referrerPolicy = 'no-referrer';
-    frame.src = `${origin}/embed?${new URLSearchParams({ host: location.origin })}`;
+    const { workspace } = script.dataset;
+    frame.src = `${origin}/embed?${new URLSearchParams({ host: location.origin, ...(workspace === undefined ? {} : { workspace }) })}`;
     // A frame that its server does not allow here is loaded, too: as a page of the browser, which says nothing.
     frame.addEventListener('load', () => setTimeout(() => !ready && showRefusal(), patienceMs));
     panel.append(frame);

@@ -12,8 +12,7 @@ type Of<T extends ChatAction['type']> = Extract<ChatAction, { type: T }>;
 /** Whether a page that leads towards the end has arrived at the newest piece. */
 function meets(page: EntryPage, { nextBefore }: LoadedRange): boolean {
   const newest = page.entries.at(-1)?.seq;
-  const ended = page.nextAfter === null || page.nextAfter === undefined;
-  return ended || nextBefore === null || (newest !== undefined && newest >= nextBefore);
+  return page.nextAfter === null || nextBefore === null || (newest !== undefined && newest >= nextBefore);
 }
 
 /** The range when this page has come behind an island that begins at `from`. */
