@@ -79,19 +79,20 @@ export class Opener {
   /** False when it cannot be: another try would find the same. */
   async #loadAround(conversationId: string, entryId: string): Promise<boolean> {
     const { api, chat, dispatch } = this.#ports;
-    const { generation } = chat.get();
     const found = await api.entry(entryId);
     if (!found.ok || found.value.conversationId !== conversationId) return false;
     const { seq } = found.value;
     const limit = LIMITS.pageDefaultEntries;
+    const { generation } = chat.get();
+    dispatch({ type: 'around-asked', conversationId });
     const [older, newer] = await Promise.all([
       api.entries(conversationId, { before: seq + 1, limit }),
       api.entries(conversationId, { after: seq, limit }),
     ]);
     // A server of the version before knows no `after` and answers with its newest page.
-    if (!older.ok || !newer.ok || newer.value.nextAfter === undefined) return false;
-    dispatch({ type: 'around-read', conversationId, generation, older: older.value, newer: newer.value });
-    return true;
+    const read = older.ok && newer.ok && newer.value.nextAfter !== undefined;
+    dispatch({ type: 'around-read', conversationId, generation, pages: read ? { older: older.value, newer: newer.value } : null });
+    return read;
   }
 
   /** Loads the page behind the island of a conversation. Nothing while one is being read. */
@@ -151,6 +152,7 @@ export class Opener {
     const wanted = info === undefined ? threadId : parentId;
     if (wanted === null || wanted in entries || wanted in quotes || this.#introducing.has(wanted)) return;
     this.#introducing.add(wanted);
+    if (info !== undefined) this.#ports.dispatch({ type: 'quote-asked', entryId: wanted });
     void this.#ask(wanted, { isThread: info === undefined, generation }).finally(() => {
       this.#introducing.delete(wanted);
       this.follow(this.#ports.chat.get());
