@@ -3,7 +3,7 @@
  * Does not own: the entries (read-path.ts), how facts are told to a model (src/context).
  */
 import { z } from 'zod';
-import { type PageContext, pageContextSchema } from '../../src/contract/web.ts';
+import type { PageContext } from '../../src/contract/web.ts';
 import type { AccountId, ConversationId, EntryId, RunId, TurnId, WorkspaceId } from '../../src/kernel/ids.ts';
 import { type Admission, admissionRow } from '../models/admission.ts';
 import { type Executor, sql } from '../pool.ts';
@@ -66,7 +66,7 @@ const factsRow = z.object({
   question_entry_id: z.string(),
   question_seq: z.number(),
   surface: z.enum(['app', 'slack']),
-  page: pageContextSchema.nullable(),
+  page: z.object({ url: z.string(), title: z.string(), selection: z.string().exactOptional() }).nullable(),
   now: z.string(),
   previous_at: z.string().nullable(),
   display_name: z.string(),

@@ -79,8 +79,8 @@ class Requests implements ChatApi {
     return failed(this.failures.shift() ?? unreachable);
   }
 
-  async read(conversationId: string, lastReadAt: string) {
-    this.marks.push(conversationId === this.#ledger.conversationId ? lastReadAt : `${conversationId} ${lastReadAt}`);
+  async read(threadId: string | null, lastReadAt: string) {
+    this.marks.push(threadId === null ? lastReadAt : `${threadId} ${lastReadAt}`);
     return failed(unreachable);
   }
 }

@@ -29,8 +29,7 @@ function scene() {
   const around = (seq: number, generation = client.state.generation) =>
     client.act({
       ...{ type: 'around-read', conversationId, generation },
-      older: ledger.pageOf({ before: seq + 1, limit: 4 }),
-      newer: ledger.pageOf({ after: seq, limit: 4 }),
+      pages: { older: ledger.pageOf({ before: seq + 1, limit: 4 }), newer: ledger.pageOf({ after: seq, limit: 4 }) },
     });
   const newer = (limit: number) => {
     client.act({ type: 'newer-asked', conversationId });
@@ -100,6 +99,26 @@ describe('an older piece of a conversation', () => {
     }
     expect(seqs()).to.deep.equal([...upTo(37, 44), ...END]);
     expect(client.state.entries[(ledger.entries[39] as Entry).id]?.vote).to.equal('up');
+  });
+
+  it('that is being read takes what the stream says meanwhile for newer than its pages, and keeps nothing else of it', () => {
+    const { ledger, client, conversationId, seqs, range } = scene();
+    const { generation } = client.state;
+    client.act({ type: 'around-asked', conversationId });
+    const pages = { older: ledger.pageOf({ before: 41, limit: 4 }), newer: ledger.pageOf({ after: 40, limit: 4 }) };
+    for (const seq of [40, 43, 70]) {
+      ledger.erase(ledger.entries[seq - 1] as Entry);
+      client.act({ type: 'entry', entry: structuredClone(ledger.entries[seq - 1] as Entry) });
+    }
+    client.act({ type: 'around-read', conversationId, generation, pages });
+    expect(seqs()).to.deep.equal([...upTo(37, 44), ...END]);
+    const words = (seq: number) => client.state.entries[(ledger.entries[seq - 1] as Entry).id]?.text;
+    expect([words(39), words(40), words(43)]).to.deep.equal(['question 20', '', '']);
+    expect(range()).to.not.have.property('around');
+    client.act({ type: 'around-asked', conversationId });
+    client.act({ type: 'entry', entry: structuredClone(ledger.entries[69] as Entry) });
+    client.act({ type: 'around-read', conversationId, generation, pages: null });
+    expect(seqs(), 'nothing could be read').to.deep.equal([...upTo(37, 44), ...END]);
   });
 
   it('that was asked for before a reconnection is not believed, nor is a page behind it', () => {

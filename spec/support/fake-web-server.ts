@@ -220,6 +220,7 @@ export class FakeWebServer {
       const parent = this.#main.entry(given.parentEntryId);
       return parent === undefined ? problem(response, noEntry) : reply(response, 201, this.beginThread(parent).describe());
     }
+    if (mentor === 'conversation/read') return this.#conversation(this.ledger.conversationId, given.lastReadAt ?? '', response);
     const [, conversationId, isRead] = mentor.match(/^conversations\/([^/]+)(\/read)?$/) ?? [];
     if (conversationId !== undefined) return this.#conversation(conversationId, isRead ? (given.lastReadAt ?? '') : null, response);
     const [, kind, id] = mentor.match(/^(entries|turns)\/([^/]+)/) ?? [];

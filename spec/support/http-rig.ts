@@ -197,8 +197,7 @@ async function openRig(database: { db: Database; url: string }, options: RigOpti
     slack: options.slack?.door ?? null,
     ...(options.people ?? { authenticator: localAuthenticator(person.accountId) }),
     session: { assistantName: 'Heph', warnings: () => [], maxFollowUps },
-    pageFolder: options.pageFolder ?? '/nowhere',
-    embedOrigins: options.embedOrigins ?? [],
+    ...{ pageFolder: options.pageFolder ?? '/nowhere', embedOrigins: options.embedOrigins ?? [] },
     connectionsMax: 2_000,
   });
   const gateway = async (ctx: { body: unknown; state: Record<string, unknown> }) => {

@@ -75,6 +75,28 @@ describe('the panel on a page of another site', function () {
   };
 
   it(
+    'comes as one script that leaves no name in the page, and makes no second button when a page includes it twice',
+    inBrowser(async (browsing) => {
+      const page = await visit(browsing, wiki.origin());
+      await toggle(page).waitFor();
+      const script = await page.request.get(`${new URL(chat.url).origin}/embed.js`);
+      expect((await script.text()).trim())
+        .to.match(/^\(\(\) ?=> ?\{.*\}\)\(\);$/s)
+        .and.not.match(/\bimport\b/);
+      const src = new URL('/embed.js', chat.url).href;
+      await page.evaluate(
+        (again) =>
+          new Promise((resolve) => {
+            const second = Object.assign(document.createElement('script'), { src: again, onload: resolve });
+            document.head.append(second);
+          }),
+        src,
+      );
+      expect(await page.locator('[data-heph]').count()).to.equal(1);
+    }),
+  );
+
+  it(
     'opens with the keyboard, shows what it would send, sends it with the question, and the model is told',
     inBrowser(async (browsing) => {
       const at = `${wiki.origin()}/forging?step=2#iron`;

@@ -14,7 +14,7 @@ const firstLoadMaxBytes = 350_000;
 /** The operator page, the panel and the panel's loader, which the chat does not load. */
 const OTHER_PAGE = /^(ops\/|embed\/|embed\.js$|assets\/(ops|embed)-)/;
 
-/** What other sites include has a name that stays. */
+/** What other sites include has a name that stays, and is a function that runs: a classic script would leave its names on their pages. */
 const LOADER = { entry: 'embed-loader', file: 'embed.js' };
 
 /** Prints what the first load weighs, and fails the build when that is too much. What is imported later does not count. */
@@ -57,7 +57,11 @@ export default defineConfig({
         embed: `${import.meta.dirname}/embed/index.html`,
         [LOADER.entry]: `${import.meta.dirname}/embed/loader.ts`,
       },
-      output: { entryFileNames: ({ name }) => (name === LOADER.entry ? LOADER.file : 'assets/[name]-[hash].js') },
+      output: {
+        entryFileNames: ({ name }) => (name === LOADER.entry ? LOADER.file : 'assets/[name]-[hash].js'),
+        banner: ({ name }) => (name === LOADER.entry ? '(() => {' : ''),
+        footer: ({ name }) => (name === LOADER.entry ? '})();' : ''),
+      },
     },
     assetsInlineLimit: 0,
     sourcemap: false,

@@ -160,7 +160,7 @@ export class ChatController {
     const info = conversations[threadId ?? mainId ?? ''];
     if (info === undefined || !isAfter(upTo, info.lastReadAt)) return;
     this.#dispatch({ type: 'read', conversationId: info.id, lastReadAt: upTo });
-    await this.#ports.api.read(info.id, upTo);
+    await this.#ports.api.read(threadId, upTo);
   }
 
   /** Loads the next older page of a conversation; of the main one by default. Nothing while one is being read. */

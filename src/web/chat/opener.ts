@@ -79,18 +79,20 @@ export class Opener {
   /** False when it cannot be: another try would find the same. */
   async #loadAround(conversationId: string, entryId: string): Promise<boolean> {
     const { api, chat, dispatch } = this.#ports;
-    const { generation } = chat.get();
     const found = await api.entry(entryId);
     if (!found.ok || found.value.conversationId !== conversationId) return false;
     const { seq } = found.value;
     const limit = LIMITS.pageDefaultEntries;
+    const { generation } = chat.get();
+    dispatch({ type: 'around-asked', conversationId });
     const [older, newer] = await Promise.all([
       api.entries(conversationId, { before: seq + 1, limit }),
       api.entries(conversationId, { after: seq, limit }),
     ]);
-    if (!older.ok || !newer.ok) return false;
-    dispatch({ type: 'around-read', conversationId, generation, older: older.value, newer: newer.value });
-    return true;
+    // A server of the version before knows no `after` and answers with its newest page.
+    const read = older.ok && newer.ok && newer.value.nextAfter !== undefined;
+    dispatch({ type: 'around-read', conversationId, generation, pages: read ? { older: older.value, newer: newer.value } : null });
+    return read;
   }
 
   /** Loads the page behind the island of a conversation. Nothing while one is being read. */
@@ -101,7 +103,12 @@ export class Opener {
     if (sync !== null || island === undefined || island.newer === 'loading') return;
     dispatch({ type: 'newer-asked', conversationId });
     const result = await api.entries(conversationId, { after: island.to, limit: LIMITS.pageDefaultEntries });
-    dispatch({ type: 'newer-read', conversationId, generation, page: result.ok ? result.value : null });
+    dispatch({
+      type: 'newer-read',
+      conversationId,
+      generation,
+      page: result.ok && result.value.nextAfter !== undefined ? result.value : null,
+    });
   }
 
   /** The person is back at the end: what was loaded around another message is let go of. */
@@ -145,6 +152,7 @@ export class Opener {
     const wanted = info === undefined ? threadId : parentId;
     if (wanted === null || wanted in entries || wanted in quotes || this.#introducing.has(wanted)) return;
     this.#introducing.add(wanted);
+    if (info !== undefined) this.#ports.dispatch({ type: 'quote-asked', entryId: wanted });
     void this.#ask(wanted, { isThread: info === undefined, generation }).finally(() => {
       this.#introducing.delete(wanted);
       this.follow(this.#ports.chat.get());

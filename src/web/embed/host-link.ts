@@ -9,7 +9,7 @@ import { LIMITS } from '../../contract/limits.ts';
 import type { PageContext } from '../../contract/web.ts';
 import { readSetting, writeSetting } from '../settings.ts';
 import { Store } from '../store/store.ts';
-import { hostMessageSchema, type PanelMessage } from './messages.ts';
+import { type HostMessage, hostMessageSchema, type PanelMessage } from './messages.ts';
 
 /** What this file needs of the window around the frame. */
 export type HostWindow = Pick<Window, 'postMessage'>;
@@ -30,18 +30,28 @@ function cut(text: string, maxChars: number): string {
   return text.slice(0, maxChars).replace(/[\ud800-\udbff]$/u, '');
 }
 
+function parse(text: string): URL | null {
+  return URL.canParse(text) ? new URL(text) : null;
+}
+
 /** A URL that was cut would lead elsewhere: a longer one loses its query, then its path. */
 function cutUrl(text: string): string {
   if (text.length <= LIMITS.pageUrlMaxChars) return text;
-  const { origin, pathname } = URL.parse(text) ?? { origin: '', pathname: '' };
+  const { origin, pathname } = parse(text) ?? { origin: '', pathname: '' };
   return origin.length + pathname.length <= LIMITS.pageUrlMaxChars ? origin + pathname : cut(origin, LIMITS.pageUrlMaxChars);
 }
 
 /** null: the frame does not say who shows it, or says no origin. */
 function originIn(search: string): string | null {
   const named = new URLSearchParams(search).get('host') ?? '';
-  const origin = URL.parse(named)?.origin ?? null;
+  const origin = parse(named)?.origin ?? null;
   return origin === named && origin !== 'null' ? origin : null;
+}
+
+/** As much of it as the wire takes. */
+function toPage({ url, title, selection }: Extract<HostMessage, { type: 'heph:page' }>): PageContext {
+  const marked = cut(selection.trim(), LIMITS.pageSelectionMaxChars);
+  return { url: cutUrl(url), title: cut(title.trim(), LIMITS.pageTitleMaxChars), ...(marked === '' ? {} : { selection: marked }) };
 }
 
 export class HostLink {
@@ -62,13 +72,8 @@ export class HostLink {
     if (this.#origin === null || origin !== this.#origin || source === null || source !== this.#ports.around) return;
     const message = hostMessageSchema.safeParse(data).data;
     if (message === undefined) return;
-    if (message.type === 'heph:shown') return this.#ports.onShown();
-    const selection = cut(message.selection.trim(), LIMITS.pageSelectionMaxChars);
-    this.page.set({
-      url: cutUrl(message.url),
-      title: cut(message.title.trim(), LIMITS.pageTitleMaxChars),
-      ...(selection === '' ? {} : { selection }),
-    });
+    if (message.type === 'heph:shown') this.#ports.onShown();
+    else this.page.set(toPage(message));
   }
 
   /** Tells the page that this side listens. */

@@ -47,8 +47,11 @@ export interface ChatApi {
   turn(turnId: string): Promise<ApiResult<Turn>>;
   ask(request: PostQuestionRequest): Promise<ApiResult<QuestionResponse>>;
   stop(turnId: string): Promise<ApiResult<Turn>>;
-  /** Moves the read marker of a conversation forward to this time. */
-  read(conversationId: string, lastReadAt: string): Promise<ApiResult<Conversation>>;
+  /**
+   * Moves a read marker forward to this time.
+   * @param threadId null: the main conversation's
+   */
+  read(threadId: string | null, lastReadAt: string): Promise<ApiResult<Conversation>>;
   threads(): Promise<ApiResult<ThreadList>>;
   beginThread(request: { requestId: string; parentEntryId: string }): Promise<ApiResult<Conversation>>;
   vote(entryId: string, vote: Entry['vote']): Promise<ApiResult<Entry>>;
@@ -141,8 +144,10 @@ export function createApi(slug: string): PageApi {
     turn: (turnId) => call({ method: 'GET', path: `${mentor}/turns/${turnId}`, schema: turnSchema }),
     ask: (body) => call({ method: 'POST', path: `${mentor}/questions`, schema: questionResponseSchema, body }),
     stop: (turnId) => call({ method: 'PATCH', path: `${mentor}/turns/${turnId}/status`, schema: turnSchema, body: { status: 'STOPPED' } }),
-    read: (id, lastReadAt) =>
-      call({ method: 'PUT', path: `${mentor}/conversations/${id}/read`, schema: conversationSchema, body: { lastReadAt } }),
+    read(threadId, lastReadAt) {
+      const which = threadId === null ? 'conversation' : `conversations/${threadId}`;
+      return call({ method: 'PUT', path: `${mentor}/${which}/read`, schema: conversationSchema, body: { lastReadAt } });
+    },
     threads: () => call({ method: 'GET', path: `${mentor}/threads`, schema: threadListSchema }),
     beginThread: (body) => call({ method: 'POST', path: `${mentor}/threads`, schema: conversationSchema, body }),
     vote: (entryId, vote) => call({ method: 'PUT', path: `${mentor}/entries/${entryId}/vote`, schema: entrySchema, body: { vote } }),

@@ -10,51 +10,56 @@ import { type ChatAction, type ChatState, type Island, type LoadedRange, withRan
 type Of<T extends ChatAction['type']> = Extract<ChatAction, { type: T }>;
 
 /** Whether a page that leads towards the end has arrived at the newest piece. */
-function meets(page: EntryPage, { nextBefore }: LoadedRange): boolean {
+function meets(page: EntryPage, nextBefore: number | null): boolean {
   const newest = page.entries.at(-1)?.seq;
-  const ended = page.nextAfter === null || page.nextAfter === undefined;
-  return ended || nextBefore === null || (newest !== undefined && newest >= nextBefore);
+  return page.nextAfter === null || nextBefore === null || (newest !== undefined && newest >= nextBefore);
 }
 
 /** The range when this page has come behind an island that begins at `from`. */
-function grown(
-  { island: _island, ...range }: LoadedRange,
-  { from, page, to }: { from: Island['from']; page: EntryPage; to: number },
-): LoadedRange {
-  if (meets(page, range)) return { ...range, nextBefore: from };
-  return { ...range, island: { from, to: page.entries.at(-1)?.seq ?? to, newer: 'idle' } };
+function grown({ nextBefore, older }: LoadedRange, { from, page, to }: { from: Island['from']; page: EntryPage; to: number }): LoadedRange {
+  if (meets(page, nextBefore)) return { nextBefore: from, older };
+  return { nextBefore, older, island: { from, to: page.entries.at(-1)?.seq ?? to, newer: 'idle' } };
 }
 
-/** Entries that an event brought while a page was read are newer than the page. */
-function withEntries(entries: ChatState['entries'], pages: readonly EntryPage[]): Record<string, Entry> {
-  return { ...Object.fromEntries(pages.flatMap((page) => page.entries).map((entry) => [entry.id, entry])), ...entries };
+/** Without the entries that belong to no piece: those of an island that was left, and what events brought while a page was read. */
+function tidied(state: ChatState, conversationId: string): ChatState {
+  const range = state.ranges[conversationId];
+  if (range === undefined || range.nextBefore === null) return state;
+  const { nextBefore, island } = range;
+  const isOnIsland = (seq: number) => island !== undefined && seq <= island.to && (island.from === null || seq >= island.from);
+  const isKept = ({ conversationId: of, seq }: Entry) => of !== conversationId || seq >= nextBefore || isOnIsland(seq);
+  return { ...state, entries: Object.fromEntries(Object.entries(state.entries).filter(([, entry]) => isKept(entry))) };
 }
 
-/** Without what was loaded around another message before. */
-function leave(state: ChatState, conversationId: string): ChatState {
-  const known: LoadedRange = state.ranges[conversationId] ?? { nextBefore: null, older: 'idle' };
-  const { island, ...range } = known;
-  if (island === undefined) return state;
-  const isLeft = ({ conversationId: of, seq }: Entry) => of === conversationId && range.nextBefore !== null && seq < range.nextBefore;
-  const kept = Object.entries(state.entries).filter(([, entry]) => !isLeft(entry));
-  return withRange({ ...state, entries: Object.fromEntries(kept) }, conversationId, { ...range, older: 'idle' });
+/** With these pages. Entries that an event brought while they were read are newer. */
+function withPages(state: ChatState, pages: readonly EntryPage[]): ChatState {
+  const read = Object.fromEntries(pages.flatMap((page) => page.entries).map((entry) => [entry.id, entry]));
+  return pages.reduce(applyPageTurns, { ...state, entries: { ...read, ...state.entries } });
 }
 
 export function applyIslandLeft(state: ChatState, { conversationId }: Of<'island-left'>): ChatState {
-  return leave(state, conversationId);
+  const range = state.ranges[conversationId];
+  if (range?.island === undefined) return state;
+  return tidied(withRange(state, conversationId, { nextBefore: range.nextBefore, older: 'idle' }), conversationId);
 }
 
-export function applyAround(state: ChatState, { conversationId, generation, older, newer }: Of<'around-read'>): ChatState {
+export function applyAroundAsked(state: ChatState, { conversationId }: Of<'around-asked'>): ChatState {
+  const range = state.ranges[conversationId];
+  return range === undefined ? state : withRange(state, conversationId, { ...range, around: 'asked' });
+}
+
+/** The pages around one message take the place of those around another. */
+export function applyAround(state: ChatState, { conversationId, generation, pages }: Of<'around-read'>): ChatState {
   const range = state.ranges[conversationId];
   // A snapshot in between reads every loaded page again; and what has no newest page has no place for an island.
   if (generation !== state.generation || range === undefined || range.opening !== undefined) return state;
-  const to = older.entries.at(-1)?.seq;
-  if (to === undefined) return state;
-  const left = leave(state, conversationId);
-  const bare: LoadedRange = { nextBefore: left.ranges[conversationId]?.nextBefore ?? null, older: 'idle' };
-  const placed = withRange(left, conversationId, grown(bare, { from: older.nextBefore, page: newer, to }));
-  const read = { ...placed, entries: withEntries(placed.entries, [older, newer]) };
-  return applyPageTurns(applyPageTurns(read, older), newer);
+  const { around: _asked, ...known } = range;
+  const to = pages?.older.entries.at(-1)?.seq;
+  if (pages === null || to === undefined) return tidied(withRange(state, conversationId, known), conversationId);
+  const { older, newer } = pages;
+  const bare: LoadedRange = { nextBefore: range.nextBefore, older: 'idle' };
+  const placed = withRange(state, conversationId, grown(bare, { from: older.nextBefore, page: newer, to }));
+  return tidied(withPages(placed, [older, newer]), conversationId);
 }
 
 export function applyNewerAsked(state: ChatState, { conversationId }: Of<'newer-asked'>): ChatState {
@@ -66,9 +71,9 @@ export function applyNewerRead(state: ChatState, { conversationId, generation, p
   const range = state.ranges[conversationId];
   const island = range?.island;
   if (generation !== state.generation || range === undefined || island?.newer !== 'loading') return state;
-  if (page === null) return setNewer(state, conversationId, 'failed');
+  if (page === null) return tidied(setNewer(state, conversationId, 'failed'), conversationId);
   const placed = withRange(state, conversationId, grown(range, { from: island.from, page, to: island.to }));
-  return applyPageTurns({ ...placed, entries: withEntries(placed.entries, [page]) }, page);
+  return tidied(withPages(placed, [page]), conversationId);
 }
 
 function setNewer(state: ChatState, conversationId: string, newer: Island['newer']): ChatState {

@@ -14,7 +14,7 @@ import { applyTurn, isOver } from './turns.ts';
 function inRange(state: ChatState, entry: Entry): boolean {
   const range = state.ranges[entry.conversationId];
   if (range === undefined) return false;
-  const loading = range.older === 'loading' || range.island?.newer === 'loading';
+  const loading = range.older === 'loading' || range.island?.newer === 'loading' || range.around === 'asked';
   if (range.nextBefore === null || loading || entry.seq >= range.nextBefore) return true;
   if (entry.id in state.entries) return true;
   return entry.turnId !== null && Object.values(state.entries).some((known) => known.turnId === entry.turnId);
@@ -45,6 +45,11 @@ function requote(state: ChatState, entry: Entry): ChatState {
   const known = state.quotes[entry.id];
   const stale = known === undefined || (known !== null && known.erasedAt !== null);
   return stale ? state : { ...state, quotes: { ...state.quotes, [entry.id]: entry } };
+}
+
+/** From now on an event about it is newer than what is being read. */
+export function applyQuoteAsked(state: ChatState, { entryId }: Extract<ChatAction, { type: 'quote-asked' }>): ChatState {
+  return entryId in state.quotes ? state : { ...state, quotes: { ...state.quotes, [entryId]: null } };
 }
 
 export function applyQuote(state: ChatState, { entryId, generation, entry }: Extract<ChatAction, { type: 'quote-read' }>): ChatState {

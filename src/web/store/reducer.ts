@@ -2,9 +2,9 @@
  * Owns: state x action -> state, the only way in which the chat's state changes.
  * Does not own: I/O and time (chat/), drawing (ui/). The rules sit in the neighbouring files; this one is the table of contents.
  */
-import { applyAround, applyIslandLeft, applyNewerAsked, applyNewerRead } from './islands.ts';
+import { applyAround, applyAroundAsked, applyIslandLeft, applyNewerAsked, applyNewerRead } from './islands.ts';
 import { applyAnswered, applyAsk, applyDiscard, applyResend, applyUnsent, settleOutbox } from './outbox.ts';
-import { applyClosed, applyEntry, applyOpened, applyOpening, applyQuote, mergeOlder } from './pages.ts';
+import { applyClosed, applyEntry, applyOpened, applyOpening, applyQuote, applyQuoteAsked, mergeOlder } from './pages.ts';
 import { foldPartial } from './partials.ts';
 import { applySnapshot, commitSnapshot, hold, isHeldWhileSyncing } from './snapshot.ts';
 import { type ChatAction, type ChatState, excluding, including, type LoadedRange, without } from './state.ts';
@@ -14,7 +14,8 @@ import { isAfter } from './unread.ts';
 import { applyEraseAnswered, applyVoteAnswered } from './wishes.ts';
 
 type Of<T extends ChatAction['type']> = Extract<ChatAction, { type: T }>;
-type View = Of<'opening' | 'opened' | 'closed' | 'around-read' | 'newer-asked' | 'newer-read' | 'island-left' | 'quote-read'>;
+type Around = Of<'around-asked' | 'around-read' | 'newer-asked' | 'newer-read'>;
+type View = Of<'opening' | 'opened' | 'closed' | 'island-left' | 'quote-asked' | 'quote-read'> | Around;
 type More = View | Of<'threads-read' | 'thread-begun' | 'vote-asked' | 'vote-answered' | 'erase-asked' | 'erase-answered'>;
 
 function applyPartial(state: ChatState, { partial }: Of<'partial'>): ChatState {
@@ -134,6 +135,8 @@ function applyView(state: ChatState, action: View): ChatState {
       return applyOpened(state, action);
     case 'closed':
       return applyClosed(state, action.conversationId);
+    case 'around-asked':
+      return applyAroundAsked(state, action);
     case 'around-read':
       return applyAround(state, action);
     case 'newer-asked':
@@ -142,6 +145,8 @@ function applyView(state: ChatState, action: View): ChatState {
       return applyNewerRead(state, action);
     case 'island-left':
       return applyIslandLeft(state, action);
+    case 'quote-asked':
+      return applyQuoteAsked(state, action);
     case 'quote-read':
       return applyQuote(state, action);
   }

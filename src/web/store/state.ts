@@ -42,6 +42,8 @@ export interface LoadedRange {
   /** The page above all that is loaded. */
   older: 'idle' | 'loading' | 'failed';
   island?: Island;
+  /** Only while what stands around a message is being read: an event about any of it is newer than what is read. */
+  around?: 'asked';
   /** Only while the newest page is not here: it was asked for, could not be read, or there is no such conversation. */
   opening?: 'asked' | 'failed' | 'gone';
 }
@@ -88,7 +90,7 @@ export interface ChatState {
   votes: Readonly<Record<string, Vote>>;
   /** Entries whose deletion is asked for and not answered yet. */
   erasing: readonly string[];
-  /** Messages that threads are about and that are not loaded, as they were read last; null: there is none. For as long as a snapshot lasts. */
+  /** Messages that threads are about and that are not loaded, as they were read last; null: none could be (yet). For as long as a snapshot lasts. */
   quotes: Readonly<Record<string, Entry | null>>;
   /** Conversations that the stream spoke of and nobody has described yet: the list of threads is asked. */
   strangers: readonly string[];
@@ -116,12 +118,14 @@ export type ChatAction =
   | { type: 'older-asked'; conversationId: string }
   | { type: 'older-read'; conversationId: string; generation: number; page: EntryPage }
   | { type: 'older-failed'; conversationId: string; generation: number }
-  /** What stands around one message that was not loaded. */
-  | { type: 'around-read'; conversationId: string; generation: number; older: EntryPage; newer: EntryPage }
+  /** What stands around one message that is not loaded; `pages` null: it cannot be read. */
+  | { type: 'around-asked'; conversationId: string }
+  | { type: 'around-read'; conversationId: string; generation: number; pages: { older: EntryPage; newer: EntryPage } | null }
   | { type: 'newer-asked'; conversationId: string }
   | { type: 'newer-read'; conversationId: string; generation: number; page: EntryPage | null }
   /** The person is back at the end: the island is let go of. */
   | { type: 'island-left'; conversationId: string }
+  | { type: 'quote-asked'; entryId: string }
   | { type: 'quote-read'; entryId: string; generation: number; entry: Entry | null }
   /** A conversation comes into view: its newest page is asked for. */
   | { type: 'opening'; conversationId: string }

@@ -7,22 +7,22 @@ import { t } from '../strings.ts';
 import { usePage } from './context.ts';
 import { onReturn, rememberPlace, signInHref } from './sign-in.ts';
 
-/** Where to sign in, once the server has said it. Whoever comes back to this tab may have signed in elsewhere: then the page goes on. */
+/** Where to sign in, once the server has said it. Whoever comes back to this page may have signed in elsewhere: then it goes on. */
 function useSignInUrl(): string | null {
   const { session, controller } = usePage();
   const [url, setUrl] = useState<string | null>(null);
   useEffect(() => {
     let current = true;
-    const look = async () => {
+    const look = async (returned: boolean) => {
       const result = await readSession(session.workspace.slug);
       if (!current) return;
       if (!result.ok) return setUrl(result.failure.kind === 'problem' ? (result.failure.problem.signInUrl ?? null) : null);
       // Somebody else: nothing of this page is theirs.
       if (result.value.account.id !== session.account.id) location.reload();
-      else controller.reconnect();
+      else if (returned) controller.reconnect();
     };
-    void look();
-    const unlisten = onReturn(() => void look());
+    void look(false);
+    const unlisten = onReturn(() => void look(true));
     return () => {
       current = false;
       unlisten();
