@@ -52,7 +52,11 @@ describe('the probes of a server', function () {
   /** Until the part says so. Alive and started in any case; ready unless the part is required. */
   async function partIs(name: string, ok: boolean, why: RegExp): Promise<void> {
     let last: Ready | undefined;
-    await until(`${name} is ${ok ? 'ok' : 'not ok'}`, async () => (last = (await probe('/readyz'))?.body)?.parts[name]?.ok === ok, WAIT_MS);
+    const said = async () => {
+      last = (await probe('/readyz'))?.body;
+      return last?.parts[name]?.ok === ok;
+    };
+    await until(`${name} is ${ok ? 'ok' : 'not ok'}`, said, WAIT_MS);
     const part = last?.parts[name];
     expect(part?.why, name).to.match(why);
     if (part?.required && !ok) expect(last?.ready).to.equal(false);
@@ -119,7 +123,12 @@ describe('the probes of a server', function () {
     await partIs('database', false, /does not answer/);
     expect(await statuses()).to.deep.equal([200, 200, 503]);
     await door.open();
-    for (const [name, why] of [['database', /ready/], ['listener', /ready/], ['host-lock', /held/]] as const) await partIs(name, true, why);
+    for (const [name, why] of [
+      ['database', /ready/],
+      ['listener', /ready/],
+      ['host-lock', /held/],
+    ] as const)
+      await partIs(name, true, why);
     await until('it is ready', async () => (await probe('/readyz'))?.status === 200, WAIT_MS);
   });
 
@@ -132,11 +141,15 @@ describe('the probes of a server', function () {
     // A request that is under way keeps the listeners open for a moment.
     const stopped = server.stop();
     let drained: Ready | undefined;
-    await until('it drains', async () => {
-      const ready = await probe('/readyz');
-      if (ready?.status === 503) drained = ready.body;
-      return ready === null || drained !== undefined;
-    }, WAIT_MS);
+    await until(
+      'it drains',
+      async () => {
+        const ready = await probe('/readyz');
+        if (ready?.status === 503) drained = ready.body;
+        return ready === null || drained !== undefined;
+      },
+      WAIT_MS,
+    );
     expect(drained?.parts['draining']).to.deep.include({ ok: false, required: true });
     pause.release();
     expect(await stopped).to.equal(0);
