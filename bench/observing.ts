@@ -15,7 +15,7 @@ interface Size {
 }
 
 const loop = (turns: number): LoadOptions => ({ conversations: 8, turns, modelCalls: 1, pauseMs: 0 });
-const FULL: Size = { pairs: 10, block: loop(320), warmUp: loop(480), unitInserts: 600 };
+const FULL: Size = { pairs: 8, block: loop(240), warmUp: loop(480), unitInserts: 600 };
 const QUICK: Size = { pairs: 3, block: loop(160), warmUp: loop(320), unitInserts: 300 };
 
 const LOAD_MS = 15_000;

@@ -25,9 +25,18 @@ import { answer, type Hold, hold } from '../support/model-server.ts';
 import type { WebClient } from '../support/person.ts';
 import { newDataDir, type ServerProcess } from '../support/server-process.ts';
 import { callback, deliver, message, SIGNING_SECRET } from '../support/slack-sender.ts';
+import { SseClient } from '../support/sse-client.ts';
 
 const WAIT_MS = 90_000;
 const CAPACITY = 2;
+/** Metrics that the drills need not move, and where they are seen to. */
+const ELSEWHERE = {
+  heph_actor_overruns_total: 'spec/rules/actor-kernel-context.spec.ts',
+  heph_actor_passivations_total: 'spec/rules/actor-kernel-passivation.spec.ts',
+  heph_actor_refusals_total: 'spec/rules/actor-kernel-hostile.spec.ts',
+  heph_model_closings_waiting: 'spec/rules/billing.spec.ts',
+  heph_trace_spans_total: 'spec/flows/traces.spec.ts',
+};
 
 describe('a drill', function () {
   this.timeout(240_000);
@@ -49,7 +58,7 @@ describe('a drill', function () {
         ...{ HEPH_AGENT_CAPACITY_TURNS: String(CAPACITY), HEPH_SANDBOX_MAX: '6', HEPH_SANDBOX_WARM: '0' },
         ...{ HEPH_AGENT_CAPACITY_TURN_LEASE_TTL: '3s', HEPH_MENTOR_TURN_MODEL_FIRST_BYTE_TIMEOUT: '3s' },
         ...{ HEPH_SECRET_KEY: randomBytes(32).toString('base64'), HEPH_SLACK_SIGNING_SECRET: SIGNING_SECRET },
-        HEPH_SLACK_API_URL: slack.apiUrl,
+        ...{ HEPH_LLM_INPUT_PRICE: '1', HEPH_LLM_OUTPUT_PRICE: '1', HEPH_SLACK_API_URL: slack.apiUrl },
       },
     });
     door = await DatabaseDoor.of(flow.databaseUrl);
@@ -114,9 +123,11 @@ describe('a drill', function () {
     const alerts = ['HephSlotsFull', 'HephOldestTurnWaits', 'HephTurnsStuck'];
     await quiet(...alerts, 'HephQueueWaitLong');
     const pause: Hold = hold();
+    const page = await SseClient.connect(`${person.base}/workspaces/home/mentor/events`);
     flow.model.use((seen, n) => (seen.question.startsWith('hold') ? { steps: [{ text: 'I am ' }, { hold: pause }] } : answer()(seen, n)));
     const held = [await askIn(0, 'hold one'), await askIn(1, 'hold two')];
     for (const { id } of held) await person.waitForTurn(id, ({ status }) => status === 'RUNNING');
+    await pause.arrived;
     const waiting = await askIn(2, 'And I?');
     await older(waiting.id, 6);
     await fires(...alerts);
@@ -129,6 +140,7 @@ describe('a drill', function () {
     await fires('HephQueueWaitLong');
     await heph('turn', 'stop', held[1]?.id as string, '--reason', 'a drill');
     pause.release();
+    await page.close();
     flow.model.use(answer());
     await clears(...alerts, 'HephQueueWaitLong');
   });
@@ -196,6 +208,8 @@ describe('a drill', function () {
     await answered((await askIn(0, 'And now?')).id);
     await fires('HephPathBroken');
     expect(server.lines.some(({ event }) => event === 'path.broken')).to.equal(true);
+    const [entry] = await person.entries(nth(0));
+    expect((await person.send('DELETE', `entries/${entry?.id}`)).status, 'an erasure, which is a declared change').to.equal(200);
     await answered((await askIn(0, 'It stays so.')).id);
     await clears('HephPathBroken');
   });
@@ -324,7 +338,9 @@ describe('a drill', function () {
     await clears('HephProviderPaused');
   });
 
-  it('was held for every alert', () => {
+  it('was held for every alert, and moved every metric', () => {
     expect([...drilled].sort()).to.deep.equal(ALERTS.map(({ alert }) => alert).sort());
+    const still = [...watch.known].filter((name) => !watch.moved.has(name)).sort();
+    expect(Object.keys(ELSEWHERE), 'metrics that did not move').to.include.members(still);
   });
 });

@@ -8,10 +8,15 @@ import { parseExposition, type Scrape } from './promql.ts';
 /** As far apart as two scrapes of Prometheus may be; queries only know this time. */
 const APART_S = 60;
 const LOOK_EVERY_MS = 100;
+const OF_NODE = /^heph_(nodejs|process)_/;
 
 export class AlertWatch {
   readonly #url: string;
   #base: Scrape | undefined;
+  /** Metrics that were something else than zero in a scrape, without what Node tells of itself. */
+  readonly moved = new Set<string>();
+  /** All of them. */
+  readonly known = new Set<string>();
 
   constructor(opsPort: number) {
     this.#url = `http://127.0.0.1:${opsPort}/metrics`;
@@ -38,7 +43,13 @@ export class AlertWatch {
   }
 
   async #scrape(atS: number): Promise<Scrape> {
-    const response = await fetch(this.#url);
-    return { atS, samples: parseExposition(await response.text(), 'server') };
+    const text = await (await fetch(this.#url)).text();
+    const samples = parseExposition(text, 'server');
+    for (const [, name = ''] of text.matchAll(/^# TYPE (\S+)/gm)) if (!OF_NODE.test(name)) this.known.add(name);
+    for (const { name, value } of samples) {
+      const family = this.known.has(name) ? name : name.replace(/_(bucket|sum|count)$/, '');
+      if (this.known.has(family) && value !== 0 && !Number.isNaN(value)) this.moved.add(family);
+    }
+    return { atS, samples };
   }
 }
