@@ -206,10 +206,9 @@ async function openRig(database: { db: Database; url: string }, options: RigOpti
   };
   const pulls = new PullCount(actors.runtime);
   const agent = createAgentListener({
-    ...{ runtime: pulls.runtime, db, gateway, connectionsMax: 2_000, log: silentLog },
+    ...{ runtime: pulls.runtime, db, gateway, connectionsMax: 2_000, log: silentLog, ...options.agent },
     search: (runId, request) => searchForRun(db, runId, request),
     ...(options.items ? { items: options.items } : {}),
-    ...options.agent,
   });
   const [webPort, agentPort] = [await web.start(options.bindHost ?? '127.0.0.1', options.webPort ?? 0), await agent.start('127.0.0.1', 0)];
   await live.start();
