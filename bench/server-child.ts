@@ -8,6 +8,7 @@ import type { SandboxId } from '../src/kernel/ids.ts';
 import { createLog } from '../src/kernel/log.ts';
 import { startServer } from '../src/server.ts';
 import { serveParent, tellParent } from './support/parent.ts';
+import { switchedMetrics } from './support/switched-metrics.ts';
 
 /** A runner that was told to begin. The credential stays on this machine. */
 export interface Assignment {
@@ -50,10 +51,14 @@ class StubHost implements SandboxHost {
 }
 
 const config = readConfig(process.env, process.cwd());
-const server = await startServer(config, createLog(config.logLevel), { sandboxHost: () => new StubHost() });
+const observing = switchedMetrics();
+const hooks = { sandboxHost: () => new StubHost(), metrics: observing.metrics };
+const server = await startServer(config, createLog(config.logLevel), hooks);
 
 const commands = {
   stop: () => server.stop(),
+  /** Metrics are on at first. */
+  observe: (on: boolean) => observing.set(on),
 };
 export type ServerCommands = typeof commands;
 

@@ -24,7 +24,10 @@ export interface TakenBack {
   readonly runId: RunId;
   readonly epoch: number;
   readonly status: 'QUEUED' | 'FAILED' | 'STOPPED';
-  /** Why it was taken back: its sandbox is gone, its deadline is over, or its lease ran out. */
+  /**
+   * Why it was taken back: its deadline is over; or its lease ran out (its sandbox is ended for that, before); or its sandbox is gone while the
+   * lease still held.
+   */
   readonly cause: 'sandbox' | 'deadline' | 'lease';
   readonly timing: TurnTiming;
 }
@@ -56,7 +59,7 @@ export async function takeBackLeases(db: Executor, batchMax: number, texts: Reap
       order by c.id for update of c skip locked
     ), held as materialized (
       select t.id as turn_id, t.account_id, t.status, t.attempt, r.id as run_id, r.epoch, r.called_at, r.conversation_id,
-        r.deadline_at <= (select clock_timestamp()) as late, l.orphan
+        r.deadline_at <= (select clock_timestamp()) as late, r.lease_until <= clock_timestamp() as expired
       from locked l join agent_run r on r.id = l.run_id join mentor_turn t on t.id = r.turn_id
       where r.state = 'LEASED' and (l.orphan or r.lease_until <= clock_timestamp())
       for no key update of t, r skip locked
@@ -85,7 +88,7 @@ export async function takeBackLeases(db: Executor, batchMax: number, texts: Reap
       returning c.id, c.workspace_id, c.version
     )
     select conv.workspace_id, v.account_id, conv.id as conversation_id, conv.version, v.turn_id, v.run_id, v.epoch, v.becomes as status,
-      case when v.orphan then 'sandbox' when v.late then 'deadline' else 'lease' end as cause, ${TURN_TIMES},
+      case when v.late then 'deadline' when v.expired then 'lease' else 'sandbox' end as cause, ${TURN_TIMES},
       (extract(epoch from clock_timestamp() - v.called_at) * 1000)::float8 as attempt_ms
     from verdict v join conv on conv.id = v.conversation_id join turn on turn.id = v.turn_id`);
   return rows.map((row) => ({

@@ -52,7 +52,11 @@ describe('the probes of a server', function () {
   /** Until the part says so. Alive and started in any case; ready unless the part is required. */
   async function partIs(name: string, ok: boolean, why: RegExp): Promise<void> {
     let last: Ready | undefined;
-    await until(`${name} is ${ok ? 'ok' : 'not ok'}`, async () => (last = (await probe('/readyz'))?.body)?.parts[name]?.ok === ok, WAIT_MS);
+    const said = async () => {
+      last = (await probe('/readyz'))?.body;
+      return last?.parts[name]?.ok === ok;
+    };
+    await until(`${name} is ${ok ? 'ok' : 'not ok'}`, said, WAIT_MS);
     const part = last?.parts[name];
     expect(part?.why, name).to.match(why);
     if (part?.required && !ok) expect(last?.ready).to.equal(false);

@@ -7,6 +7,7 @@ import { expect } from 'chai';
 import { reconcileSlots } from '../../db/ledger/slots.ts';
 import { sql } from '../../db/pool.ts';
 import { LIMITS } from '../../src/contract/limits.ts';
+import type { RequestReport } from '../../src/http/index.ts';
 import { newSecret, uuidv7 } from '../../src/kernel/ids.ts';
 import { useDatabase } from '../support/database.ts';
 import { type HttpRig, SandboxClient, useRigs } from '../support/http-rig.ts';
@@ -52,6 +53,22 @@ describe('the agent wire', () => {
     const { body: page } = await rig.send('GET', `conversations/${turn.conversationId}/entries`);
     expect(page.entries.at(-1)).to.deep.equal(body.entry);
     await sandbox.answer((await parked).body.run, 'So.');
+  });
+
+  it('tells a sandbox its trace when the server traces it, and reports which attempt called', async () => {
+    const reports: RequestReport[] = [];
+    const traced = await openRig({
+      agent: {
+        traceparent: ({ id, epoch }) => `00-${id.replaceAll('-', '')}-000000000000000${epoch}-01`,
+        observe: (one) => void reports.push(one),
+      },
+    });
+    const { sandbox, run: claimed } = await running(traced);
+    expect(claimed).to.include({ traceparent: `00-${claimed.id.replaceAll('-', '')}-0000000000000001-01` });
+    await sandbox.call(claimed, 'lease', {});
+    expect(reports.find(({ route }) => route.endsWith('/lease'))?.attempt).to.include({ runId: claimed.id, epoch: 1 });
+    expect(reports.find(({ route }) => route.endsWith('/next'))?.attempt).to.equal(undefined);
+    expect((await running()).run, 'without traces').to.not.have.property('traceparent');
   });
 
   it('answers a pull with 204 when nothing comes in time', async () => {

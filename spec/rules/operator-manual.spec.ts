@@ -13,6 +13,13 @@ const MANUAL = read('deploy/operating.md');
 const LINES_MAX = 150;
 
 describe('the manual of an operator', () => {
+  it('answers ten questions, each under a heading of its own that an alert can lead to', () => {
+    const questions = [...MANUAL.matchAll(/^### (\d+)\. (.+)$/gm)].map(([, n]) => Number(n));
+    expect(questions).to.deep.equal([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    for (const section of MANUAL.split(/^### /m).slice(1))
+      expect(section, 'says what to run or where to look').to.match(/`heph |`\/|Overview/);
+  });
+
   it('is short', () => expect(MANUAL.split('\n').length).to.be.at.most(LINES_MAX));
 
   it('names commands that there are', () => {

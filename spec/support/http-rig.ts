@@ -9,6 +9,7 @@ import type { Database } from '../../db/pool.ts';
 import { sql } from '../../db/pool.ts';
 import { searchForRun } from '../../src/context/search.ts';
 import {
+  type AgentListenerOptions,
   type ContextItems,
   createAgentListener,
   createWebListener,
@@ -31,6 +32,8 @@ export interface RigOptions {
   readonly pingMs?: number;
   /** Who every request is; default: a new person. */
   readonly person?: Person;
+  /** Who hears of the calls of sandboxes, and what these send along. */
+  readonly agent?: Pick<AgentListenerOptions, 'traceparent' | 'observe'>;
   /** How people sign in, instead of everybody being `person`. */
   readonly people?: Pick<PeopleParts, 'authenticator' | 'signIn'>;
   readonly pageFolder?: string;
@@ -205,7 +208,7 @@ async function openRig(database: { db: Database; url: string }, options: RigOpti
   };
   const pulls = new PullCount(actors.runtime);
   const agent = createAgentListener({
-    ...{ runtime: pulls.runtime, db, gateway, connectionsMax: 2_000, log: silentLog },
+    ...{ runtime: pulls.runtime, db, gateway, connectionsMax: 2_000, log: silentLog, ...options.agent },
     search: (runId, request) => searchForRun(db, runId, request),
     ...(options.items ? { items: options.items } : {}),
   });
