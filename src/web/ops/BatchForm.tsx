@@ -20,45 +20,60 @@ interface BatchFormProps extends Pick<ViewProps, 'go' | 'done' | 'hold'> {
 
 const BATCH_TIMEOUT_MS = 120_000;
 
-export function BatchForm({ filter, go, done, hold }: BatchFormProps) {
-  const may = useMay('operator');
-  const id = useId();
-  const [action, setAction] = useState<TurnAction>('stop');
-  const [opened, setOpened] = useState<{ readonly preview: BatchPreview; readonly key: string } | null>(null);
+interface Batch {
+  readonly opened: { readonly preview: BatchPreview; readonly key: string } | null;
+  readonly result: BatchResult | null;
+  readonly said: string;
+  readonly busy: boolean;
+  readonly open: () => void;
+  readonly close: () => void;
+  readonly confirm: (reason: string, form: FormData) => void;
+}
+
+/** The preview, and what came of the deed. One key for each preview. */
+function useBatch(action: TurnAction, filter: Address, done: () => void): Batch {
+  const [opened, setOpened] = useState<Batch['opened']>(null);
   const [result, setResult] = useState<BatchResult | null>(null);
   const [said, setSaid] = useState('');
   const [busy, setBusy] = useState(false);
-  const isOpen = opened !== null;
-  const opener = useHeld(isOpen, hold);
-  if (!may) return null;
-
   async function working(work: () => Promise<string>): Promise<void> {
     setBusy(true);
     setSaid(await work().catch((error: Error) => error.message));
     setBusy(false);
   }
-  const open = () =>
-    working(async () => {
-      setResult(null);
-      const preview = await request<BatchPreview>('batch?preview=true', { action, filter });
-      if (preview.tooMany) return `More than ${BATCH_MAX_TURNS} turns match. Narrow the filter down.`;
-      if (preview.count === 0) return 'No turn matches.';
-      setOpened({ preview, key: uuidv7() });
-      return '';
-    });
-  const close = () => setOpened(null);
-  function confirm(reason: string, form: FormData) {
-    if (opened === null) return;
-    void working(async () => {
-      const body = { action, filter, count: Number(form.get('count')), reason, idempotencyKey: opened.key };
-      const answer = await request<BatchResult>('batch', body, BATCH_TIMEOUT_MS);
-      close();
-      done();
-      setResult(answer);
-      const count = (outcome: string) => answer.results.filter((one) => one.outcome === outcome).length;
-      return `Done: ${count('done')}. Refused: ${count('refused')}. Failed: ${count('failed')}.`;
-    });
+  async function look(): Promise<string> {
+    setResult(null);
+    const preview = await request<BatchPreview>('batch?preview=true', { action, filter });
+    if (preview.tooMany) return `More than ${BATCH_MAX_TURNS} turns match. Narrow the filter down.`;
+    if (preview.count === 0) return 'No turn matches.';
+    setOpened({ preview, key: uuidv7() });
+    return '';
   }
+  async function act(reason: string, count: number, key: string): Promise<string> {
+    const body = { action, filter, count, reason, idempotencyKey: key };
+    const answer = await request<BatchResult>('batch', body, BATCH_TIMEOUT_MS);
+    setOpened(null);
+    done();
+    setResult(answer);
+    const of = (outcome: string) => answer.results.filter((one) => one.outcome === outcome).length;
+    return `Done: ${of('done')}. Refused: ${of('refused')}. Failed: ${of('failed')}.`;
+  }
+  return {
+    ...{ opened, result, said, busy },
+    open: () => void working(look),
+    close: () => setOpened(null),
+    confirm: (reason, form) => void (opened && working(() => act(reason, Number(form.get('count')), opened.key))),
+  };
+}
+
+export function BatchForm({ filter, go, done, hold }: BatchFormProps) {
+  const may = useMay('operator');
+  const id = useId();
+  const [action, setAction] = useState<TurnAction>('stop');
+  const { opened, result, said, busy, open, close, confirm } = useBatch(action, filter, done);
+  const isOpen = opened !== null;
+  const opener = useHeld(isOpen, hold);
+  if (!may) return null;
   return (
     <section className="batch" aria-label="All of these">
       <div className="batch-head">
@@ -68,7 +83,7 @@ export function BatchForm({ filter, go, done, hold }: BatchFormProps) {
             <option key={one}>{one}</option>
           ))}
         </select>
-        <button ref={opener} type="button" className="button" onClick={() => void open()} disabled={busy || isOpen} aria-expanded={isOpen}>
+        <button ref={opener} type="button" className="button" onClick={open} disabled={busy || isOpen} aria-expanded={isOpen}>
           Look what it would do…
         </button>
       </div>
@@ -87,26 +102,30 @@ export function BatchForm({ filter, go, done, hold }: BatchFormProps) {
       <p role="status" className="note">
         {said}
       </p>
-      {result && (
-        <DataTable
-          caption="Results"
-          head={['Turn', 'Outcome', 'Detail']}
-          rows={result.results.map(({ turn, outcome, detail }) => ({
-            key: turn,
-            cells: [
-              <Link key="id" to={{ tab: 'turns', id: turn }} go={go}>
-                {short(turn)}
-              </Link>,
-              outcome,
-              <span key="detail" className="words">
-                {detail}
-              </span>,
-            ],
-          }))}
-          empty="Nothing was done."
-        />
-      )}
+      {result && <Results result={result} go={go} />}
     </section>
+  );
+}
+
+function Results({ result, go }: { readonly result: BatchResult } & Pick<ViewProps, 'go'>) {
+  return (
+    <DataTable
+      caption="Results"
+      head={['Turn', 'Outcome', 'Detail']}
+      rows={result.results.map(({ turn, outcome, detail }) => ({
+        key: turn,
+        cells: [
+          <Link key="id" to={{ tab: 'turns', id: turn }} go={go}>
+            {short(turn)}
+          </Link>,
+          outcome,
+          <span key="detail" className="words">
+            {detail}
+          </span>,
+        ],
+      }))}
+      empty="Nothing was done."
+    />
   );
 }
 
