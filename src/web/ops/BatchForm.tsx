@@ -13,6 +13,7 @@ import { ReasonForm, useHeld } from './ReasonForm.tsx';
 import { useMay } from './role.ts';
 import type { ViewProps } from './view.ts';
 import { request } from './wire.ts';
+import { t } from './words.ts';
 
 interface BatchFormProps extends Pick<ViewProps, 'go' | 'done' | 'hold'> {
   readonly filter: Address;
@@ -44,8 +45,8 @@ function useBatch(action: TurnAction, filter: Address, done: () => void): Batch 
   async function look(): Promise<string> {
     setResult(null);
     const preview = await request<BatchPreview>('batch?preview=true', { action, filter });
-    if (preview.tooMany) return `More than ${BATCH_MAX_TURNS} turns match. Narrow the filter down.`;
-    if (preview.count === 0) return 'No turn matches.';
+    if (preview.tooMany) return t('More than {n} turns match. Narrow the filter down.', { n: BATCH_MAX_TURNS });
+    if (preview.count === 0) return t('No turn matches.');
     setOpened({ preview, key: uuidv7() });
     return '';
   }
@@ -56,7 +57,7 @@ function useBatch(action: TurnAction, filter: Address, done: () => void): Batch 
     done();
     setResult(answer);
     const of = (outcome: string) => answer.results.filter((one) => one.outcome === outcome).length;
-    return `Done: ${of('done')}. Refused: ${of('refused')}. Failed: ${of('failed')}.`;
+    return t('Done: {done}. Refused: {refused}. Failed: {failed}.', { done: of('done'), refused: of('refused'), failed: of('failed') });
   }
   return {
     ...{ opened, result, said, busy },
@@ -75,27 +76,27 @@ export function BatchForm({ filter, go, done, hold }: BatchFormProps) {
   const opener = useHeld(isOpen, hold);
   if (!may) return null;
   return (
-    <section className="batch" aria-label="All of these">
+    <section className="batch" aria-label={t('All of these')}>
       <div className="batch-head">
-        <label htmlFor={id}>All of these:</label>
+        <label htmlFor={id}>{t('All of these:')}</label>
         <select id={id} value={action} disabled={isOpen} onChange={(event) => setAction(event.target.value as TurnAction)}>
           {TURN_ACTIONS.map((one) => (
             <option key={one}>{one}</option>
           ))}
         </select>
         <button ref={opener} type="button" className="button" onClick={open} disabled={busy || isOpen} aria-expanded={isOpen}>
-          Look what it would do…
+          {t('Look what it would do…')}
         </button>
       </div>
       {opened && (
         <ReasonForm
-          label={`Do it to all: ${action}`}
+          label={t('Do it to all: {action}', { action })}
           effect={<Effects preview={opened.preview} />}
           busy={busy}
           close={close}
           confirm={confirm}
         >
-          <label htmlFor={`${id}-count`}>How many turns do you mean?</label>
+          <label htmlFor={`${id}-count`}>{t('How many turns do you mean?')}</label>
           <input id={`${id}-count`} name="count" required inputMode="numeric" pattern="[0-9]+" autoComplete="off" />
         </ReasonForm>
       )}
@@ -110,8 +111,8 @@ export function BatchForm({ filter, go, done, hold }: BatchFormProps) {
 function Results({ result, go }: { readonly result: BatchResult } & Pick<ViewProps, 'go'>) {
   return (
     <DataTable
-      caption="Results"
-      head={['Turn', 'Outcome', 'Detail']}
+      caption={t('Results')}
+      head={[t('Turn'), t('Outcome'), t('Detail')]}
       rows={result.results.map(({ turn, outcome, detail }) => ({
         key: turn,
         cells: [
@@ -124,7 +125,7 @@ function Results({ result, go }: { readonly result: BatchResult } & Pick<ViewPro
           </span>,
         ],
       }))}
-      empty="Nothing was done."
+      empty={t('Nothing was done.')}
     />
   );
 }
@@ -132,13 +133,11 @@ function Results({ result, go }: { readonly result: BatchResult } & Pick<ViewPro
 function Effects({ preview: { count, allowed, effects } }: { readonly preview: BatchPreview }) {
   return (
     <>
-      <p>
-        {count} turns match; it would be done to {allowed}.
-      </p>
+      <p>{t('{count} turns match; it would be done to {allowed}.', { count, allowed })}</p>
       <ul>
         {effects.map((one) => (
           <li key={one.effect}>
-            {one.count} {one.allowed ? 'done' : 'refused'}: {one.effect}
+            {one.count} {one.allowed ? t('done') : t('refused')}: {one.effect}
           </li>
         ))}
       </ul>
