@@ -166,8 +166,7 @@ function insertQuestion(db: Executor, p: SubmitParams): Promise<SubmitRow> {
       where s.run_id is null and not s.retiring
         and not exists (select 1 from agent_run r where r.conversation_id = ${p.conversationId}::uuid and r.state = 'LEASED')
         and not exists (select 1 from claimable_turn)
-        and not exists (select 1 from claim_pause p
-          where coalesce(p.workspace_id, ${p.workspaceId}::uuid) = ${p.workspaceId}::uuid and coalesce(p.surface, ${p.surface}::text) = ${p.surface}::text)
+        and not exists (select 1 from claim_pause p where coalesce(p.workspace_id, ${p.workspaceId}::uuid) = ${p.workspaceId}::uuid and coalesce(p.surface, ${p.surface}::text) = ${p.surface}::text)
       order by s.slot_no limit 1 for update of s skip locked for share of b skip locked
     ), conv as (
       update mentor_conversation c set version = c.version + 1, last_seq = c.last_seq + 1,

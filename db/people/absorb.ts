@@ -156,7 +156,7 @@ async function moveTurns(
   return rows.map(({ id }) => id);
 }
 
-/** The better role counts; a new invitation brings a removed member back. */
+/** The better role counts, also that of an operator; a new invitation brings a removed member back. */
 async function moveMemberships(tx: Executor, { absorbed, claiming }: Accounts): Promise<void> {
   await tx.any(sql.type(doneRow)`
     insert into workspace_member as m (workspace_id, account_id, role, active, visible, ai_allowed)
@@ -165,4 +165,10 @@ async function moveMemberships(tx: Executor, { absorbed, claiming }: Accounts): 
       role = case when 'operator' in (m.role, excluded.role) then 'operator' when 'admin' in (m.role, excluded.role) then 'admin' else 'member' end
     returning 1`);
   await tx.any(sql.type(doneRow)`delete from workspace_member where account_id = ${absorbed} returning 1`);
+  await tx.any(sql.type(doneRow)`
+    with gone as (delete from operator_account where account_id = ${absorbed} returning role, granted_by)
+    insert into operator_account as o (account_id, role, granted_by) select ${claiming}, role, granted_by from gone
+    on conflict (account_id) do update set granted_by = excluded.granted_by, granted_at = clock_timestamp(),
+      role = case when 'admin' in (o.role, excluded.role) then 'admin' when 'operator' in (o.role, excluded.role) then 'operator' else 'viewer' end
+    returning 1`);
 }

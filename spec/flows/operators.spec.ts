@@ -4,9 +4,12 @@
 import { expect } from 'chai';
 import { runAdminCommand } from '../../src/cli/run.ts';
 import { Flow } from '../support/flow.ts';
+import { heph as command } from '../support/heph-command.ts';
 import { answerOf } from '../support/http-rig.ts';
 import { answer, hold } from '../support/model-server.ts';
 import { newDataDir, type ServerProcess } from '../support/server-process.ts';
+
+const VIEWER = 'viewer-0123456789abcdef0123456789abcdef';
 
 describe('an operator of real servers', function () {
   this.timeout(90_000);
@@ -64,8 +67,8 @@ describe('an operator of real servers', function () {
     expect(actions[0]).to.include({ action: 'drain', reason: 'a new build', state: 'DONE' });
   });
 
-  it('finds the metrics of the installation and the page at each server', async () => {
-    const fresh = await flow.server();
+  it('finds the metrics of the installation and the page at each server, and is what their token says', async () => {
+    const fresh = await flow.server({ env: { HEPH_OPS_VIEWER_TOKEN: VIEWER } });
     const person = flow.person(fresh);
     const { turn } = await person.ask('And now?');
     expect(await person.waitForTurn(turn.id)).to.include({ status: 'DONE' });
@@ -75,5 +78,16 @@ describe('an operator of real servers', function () {
       .and.match(/^heph_turns_stuck\{rule="STOPPING_LONG"\} 0$/m);
     expect(text).to.match(/^heph_build_info\{build="heph 0\.1\.0, node 24[^"]*"\} 1$/m);
     expect((await fetch(`http://127.0.0.1:${fresh.opsPort}/ops`)).headers.get('content-security-policy')).to.include("default-src 'none'");
+
+    const env = { HEPH_OPS_TOKEN: VIEWER };
+    const looked = await command(fresh.opsPort, ['turns', '--state', 'queued'], { env });
+    expect(looked.code, looked.said).to.equal(0);
+    const refused = await command(fresh.opsPort, ['drain', '--reason', 'x'], { env });
+    expect([refused.code, refused.said]).to.satisfy(
+      ([code, said]: [number, string]) => code === 1 && said.includes('you need the role operator'),
+    );
+    const other = await command(fresh.opsPort, ['turns'], { env: { HEPH_OPS_TOKEN: 'x'.repeat(40) } });
+    expect(other.said).to.include('This token is none of this installation');
+    expect((await read(fresh, '/admin/api/me')).role, 'without a token this machine is every role').to.equal('admin');
   });
 });

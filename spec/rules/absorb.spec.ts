@@ -4,6 +4,7 @@
 import { expect } from 'chai';
 import { checkAttempt } from '../../db/ledger/fence.ts';
 import { reconcileSlots } from '../../db/ledger/slots.ts';
+import { giveRole } from '../../db/ops/operators.ts';
 import { type Recognised, recogniseSubject } from '../../db/people/identities.ts';
 import { addMember } from '../../db/people/members.ts';
 import { sql } from '../../db/pool.ts';
@@ -50,6 +51,16 @@ describe('an account that waited for its person', () => {
     ).to.deep.equal([{ account_id: claiming.accountId, role: 'admin', active: true }]);
     expect(await rows(sql.unsafe`select 1 from account_invitation`)).to.deep.equal([]);
     expect((await signIn()).accountId).to.equal(claiming.accountId);
+  });
+
+  it('gives its role as an operator, the better of both', async () => {
+    const { db } = database;
+    await giveRole(db, claiming.accountId, { role: 'viewer', by: 'local' });
+    await giveRole(db, invited.accountId, { role: 'operator', by: 'local' });
+    await signIn();
+    expect(await rows(sql.unsafe`select account_id, role from operator_account`)).to.deep.equal([
+      { account_id: claiming.accountId, role: 'operator' },
+    ]);
   });
 
   it('gives its conversation where the person has none, with its threads and turns', async () => {

@@ -176,6 +176,10 @@ describe('an operator looks at', () => {
     const [held] = (await desk.get(`sandboxes?workspace=${await slugOf(it.person.workspaceId)}`)).body.sandboxes;
     expect(held).to.deep.include({ id: it.sandbox.id, turn: it.asked.turnId, epoch: 1, state: 'STARTING', runner: null });
     expect((await desk.heph('sandboxes', '--state', 'failed')).said).to.include('START_FAILED');
+    const ours = await open({ runners: () => [{ sandboxId: it.sandbox.id, state: 'busy', pid: 7, rssBytes: 110 * 1024 * 1024 }] });
+    const [known] = (await ours.get(`sandboxes?conversation=${it.conversationId}`)).body.sandboxes;
+    expect(known.runner).to.deep.equal({ state: 'busy', pid: 7, memoryBytes: 110 * 1024 * 1024 });
+    expect((await ours.heph('sandboxes')).said).to.include('110M');
   });
 
   it('spending: by workspace and model in a month, with calls of unknown cost beside the sums', async () => {

@@ -8,6 +8,7 @@ import { runAdminCommand } from '../../src/cli/run.ts';
 import { createOpsListener, type OpsListenerOptions, requireLocalAdmin } from '../../src/http/index.ts';
 import { silentLog } from '../../src/kernel/log.ts';
 import { createMetrics, OperatorDesk as Desk, type OperatorHands } from '../../src/ops/index.ts';
+import type { InMemory } from '../../src/ops/operator-pages.ts';
 import { type Answer, answerOf } from './http-rig.ts';
 
 export interface OperatorDesk {
@@ -28,10 +29,11 @@ function noHands(): Pick<OperatorHands, 'stopTurn' | 'reap' | 'turnEnded'> {
 export interface DeskOptions extends Partial<Pick<OpsListenerOptions, 'pageFolder' | 'parts' | 'members' | 'adminGuard' | 'signIn'>> {
   readonly actors?: Actors;
   readonly hostId?: string;
+  readonly runners?: InMemory['runners'];
 }
 
 export async function openDesk(db: Database, options: DeskOptions = {}): Promise<OperatorDesk> {
-  const { actors, hostId = 'this-server', ...listening } = options;
+  const { actors, hostId = 'this-server', runners = () => [], ...listening } = options;
   const deeds = actors && {
     stopTurn: actors.runtime.stopTurn,
     reap: () => actors.reap(),
@@ -43,7 +45,7 @@ export async function openDesk(db: Database, options: DeskOptions = {}): Promise
     drain: () => void hands.drains++,
     draining: () => hands.drains > 0,
   };
-  const memory = { actors: () => actors?.views() ?? [], runners: () => [] };
+  const memory = { actors: () => actors?.views() ?? [], runners };
   const operators = new Desk({ db, log: silentLog, hands, hostId, memory, skipped: failureTexts('Heph').skipped });
   const listener = createOpsListener({
     ...{

@@ -187,4 +187,24 @@ describe('the operator page', function () {
       await page.getByText('Claims of Slack are paused since').waitFor();
     }),
   );
+
+  it(
+    'speaks German to a German browser, and leaves codes as the command line has them',
+    inBrowser(async (browsing) => {
+      const it = await claimed(database.db);
+      const { url } = await desk();
+      const page = await browsing.open(`${url}/ops`, { viewport: DESK, locale: 'de-DE' });
+      await page.getByRole('link', { name: 'Überblick' }).waitFor();
+      await page.getByText('Ältester wartender Zug').waitFor();
+      expect(await page.evaluate(() => [document.documentElement.lang, document.title])).to.deep.equal(['de', 'Heph-Betrieb']);
+      await looksRight(page, 'ops-overview-de');
+      await page.setViewportSize(DESK);
+      await page.getByRole('link', { name: 'Züge' }).click();
+      await page.getByRole('link', { name: `…${it.asked.turnId.slice(-8)}` }).click();
+      await page.getByRole('button', { name: 'Pacht zurücknehmen…' }).click();
+      await page.getByText('It costs one attempt').waitFor();
+      await page.getByLabel('Warum?').fill('Schleife hängt');
+      await looksRight(page, 'ops-turn-de');
+    }),
+  );
 });

@@ -13,6 +13,9 @@ import type { SignInDoor } from '../ports.ts';
 import type { Route } from '../route.ts';
 import { OPS_SIGN_IN_URL } from './operator-door.ts';
 
+/** There is nothing else for a person on this listener. */
+const PAGE = '/ops';
+
 export interface OpsSignIn {
   readonly door: SignInDoor;
   readonly site: PublicSite;
@@ -27,7 +30,9 @@ export function opsSignInRoutes(signIn: OpsSignIn): readonly Route[] {
     const result = await door.finish(back);
     return result.kind === 'signed-in' ? { ...result, hasWorkspace: true } : result;
   };
-  const deps = { ...signIn, door: { begin: door.begin.bind(door), signOut: door.signOut.bind(door), finish } };
+  const comesBack: SignInDoor['begin'] = ({ browser, returnPath }) =>
+    door.begin({ browser, returnPath: returnPath === '/' ? PAGE : returnPath });
+  const deps = { ...signIn, door: { begin: comesBack, signOut: door.signOut.bind(door), finish } };
   const onSite = (route: Route): Route => ({
     ...route,
     handle(ctx: Koa.Context) {
@@ -40,7 +45,7 @@ export function opsSignInRoutes(signIn: OpsSignIn): readonly Route[] {
     path: OPS_SIGN_IN_URL,
     handle(ctx) {
       ctx.status = 303;
-      ctx.set('Location', `${SIGN_IN_URL}?return=%2Fops`);
+      ctx.set('Location', SIGN_IN_URL);
     },
   };
   return [begin, getLogin(deps), getCallback(deps), postLogout(deps)].map(onSite);

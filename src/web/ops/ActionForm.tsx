@@ -9,6 +9,7 @@ import { note } from './format.ts';
 import { ReasonForm, useHeld } from './ReasonForm.tsx';
 import { useMay } from './role.ts';
 import { request } from './wire.ts';
+import { t } from './words.ts';
 
 export interface ActionFormProps {
   readonly label: string;
@@ -29,7 +30,7 @@ interface Opened {
 }
 
 const NOWHERE = {};
-const tellState = (answer: unknown) => `Done. Now: ${note((answer as ActionResult).after)}.`;
+const tellState = (answer: unknown) => t('Done. Now: {state}.', { state: note((answer as ActionResult).after) });
 
 export function ActionForm({ label, path, place = NOWHERE, needs = 'operator', done, hold, tell = tellState }: ActionFormProps) {
   const may = useMay(needs);
@@ -67,7 +68,7 @@ export function ActionForm({ label, path, place = NOWHERE, needs = 'operator', d
       <button ref={opener} type="button" className="button" onClick={() => void open()} disabled={busy || isOpen} aria-expanded={isOpen}>
         {label}…
       </button>
-      {opened && <ReasonForm label={label} effect={opened.preview.effect} busy={busy} close={close} confirm={confirm} />}
+      {opened && <ReasonForm label={label} effect={<p lang="en">{opened.preview.effect}</p>} busy={busy} close={close} confirm={confirm} />}
       <p role="status" className="note">
         {said}
       </p>

@@ -3,11 +3,13 @@ import { useId, useState } from 'react';
 import type { OperatorActionView } from '../../contract/operators.ts';
 import { ActionForm } from './ActionForm.tsx';
 import { DataTable } from './DataTable.tsx';
+import { Pages } from './Filters.tsx';
 import { note, short, time } from './format.ts';
-import { Link } from './Link.tsx';
+import { surfaceName } from './places.ts';
 import { useMay } from './role.ts';
 import { useRead } from './use-read.ts';
 import type { ViewProps } from './view.ts';
+import { t } from './words.ts';
 
 interface ActionsPage {
   readonly actions: readonly OperatorActionView[];
@@ -18,8 +20,6 @@ interface ActionsPage {
 function Words({ text }: { text: string }) {
   return <span className="words">{text}</span>;
 }
-
-const SURFACES = { app: 'the web chat', slack: 'Slack' } as const;
 
 /** Pausing and resuming, of everything, of one workspace or of one surface. */
 function Claims({ done, hold }: Pick<ViewProps, 'done' | 'hold'>) {
@@ -34,27 +34,27 @@ function Claims({ done, hold }: Pick<ViewProps, 'done' | 'hold'>) {
     <div className="claims">
       <div className="filter-form">
         <div>
-          <label htmlFor={id}>Claims of</label>
+          <label htmlFor={id}>{t('Claims of')}</label>
           <select id={id} value={where} onChange={(event) => setWhere(event.target.value)}>
-            <option value="">the installation</option>
-            {Object.entries(SURFACES).map(([name, said]) => (
+            <option value="">{t('the installation')}</option>
+            {(['app', 'slack'] as const).map((name) => (
               <option key={name} value={name}>
-                {said}
+                {surfaceName(name)}
               </option>
             ))}
-            <option value="workspace">one workspace</option>
+            <option value="workspace">{t('one workspace')}</option>
           </select>
         </div>
         {where === 'workspace' && (
           <div>
-            <label htmlFor={`${id}-slug`}>Its slug</label>
+            <label htmlFor={`${id}-slug`}>{t('Its slug')}</label>
             <input id={`${id}-slug`} value={slug} onChange={(event) => setSlug(event.target.value)} autoComplete="off" />
           </div>
         )}
       </div>
       <div className="actions">
-        <ActionForm key={`pause ${key}`} label="Pause claims" path="claims/pause" place={place} done={done} hold={hold} />
-        <ActionForm key={`resume ${key}`} label="Resume claims" path="claims/resume" place={place} done={done} hold={hold} />
+        <ActionForm key={`pause ${key}`} label={t('Pause claims')} path="claims/pause" place={place} done={done} hold={hold} />
+        <ActionForm key={`resume ${key}`} label={t('Resume claims')} path="claims/resume" place={place} done={done} hold={hold} />
       </div>
     </div>
   );
@@ -64,16 +64,16 @@ export function Actions({ address, go, done, hold }: ViewProps) {
   const data = useRead<ActionsPage>(`actions${address['before'] ? `?before=${address['before']}` : ''}`);
   return (
     <>
+      <Claims done={done} hold={hold} />
       <div className="actions">
-        <Claims done={done} hold={hold} />
-        <ActionForm label="Drain this server" path="drain" done={done} hold={hold} />
+        <ActionForm label={t('Drain this server')} path="drain" done={done} hold={hold} />
       </div>
-      <p className="note">Of a turn: open it under Turns. Of the outbox: under Outbox.</p>
-      <h2>What was done</h2>
+      <p className="note">{t('Of a turn: open it under Turns. Of the outbox: under Outbox.')}</p>
+      <h2>{t('What was done')}</h2>
       {data && (
         <DataTable
-          caption="What was done"
-          head={['When', 'Action', 'Target', 'By', 'Why', 'Before', 'After']}
+          caption={t('What was done')}
+          head={[t('When'), t('Action'), t('Target'), t('By'), t('Why'), t('Before'), t('After')]}
           rows={data.actions.map((one) => ({
             key: one.id,
             cells: [
@@ -83,24 +83,13 @@ export function Actions({ address, go, done, hold }: ViewProps) {
               one.operator,
               <Words key="why" text={one.reason} />,
               <Words key="before" text={note(one.before)} />,
-              <Words key="after" text={one.state === 'BEGUN' ? 'cut off: repeat it with its key' : note(one.after)} />,
+              <Words key="after" text={one.state === 'BEGUN' ? t('cut off: repeat it with its key') : note(one.after)} />,
             ],
           }))}
-          empty="Nothing was done yet."
+          empty={t('Nothing was done yet.')}
         />
       )}
-      <p className="pages">
-        {address['before'] && (
-          <Link to={{ tab: 'actions' }} go={go}>
-            First page
-          </Link>
-        )}
-        {data?.nextBefore && (
-          <Link to={{ tab: 'actions', before: data.nextBefore }} go={go}>
-            Next page
-          </Link>
-        )}
-      </p>
+      <Pages address={address} go={go} by="before" next={data?.nextBefore} />
     </>
   );
 }

@@ -5,6 +5,7 @@ import { Link } from './Link.tsx';
 import { useRead } from './use-read.ts';
 import type { ViewProps } from './view.ts';
 import type { ActorLine } from './wire.ts';
+import { t } from './words.ts';
 
 const LINES_MAX = 100;
 
@@ -16,11 +17,12 @@ export function Actors({ go }: ViewProps) {
   return (
     <>
       <p className="note">
-        {length} in memory{length > LINES_MAX && `; the ${LINES_MAX} that wait longest are shown`}.
+        {t('{n} in memory', { n: length })}
+        {length > LINES_MAX && `; ${t('the {n} that wait longest are shown', { n: LINES_MAX })}`}.
       </p>
       <DataTable
-        caption="Actors"
-        head={['Actor', 'Kind', 'State', 'Mailbox', 'Oldest wait', 'Commands', 'Last fault']}
+        caption={t('Actors')}
+        head={[t('Actor'), t('Kind'), t('State'), t('Mailbox'), t('Oldest wait'), t('Commands'), t('Last fault')]}
         rows={urgent.slice(0, LINES_MAX).map((actor) => ({
           key: `${actor.kind} ${actor.id}`,
           cells: [
@@ -39,7 +41,7 @@ export function Actors({ go }: ViewProps) {
             actor.lastFault ?? '–',
           ],
         }))}
-        empty="No actor is in memory."
+        empty={t('No actor is in memory.')}
       />
     </>
   );

@@ -19,15 +19,16 @@ import { Usage } from './Usage.tsx';
 import { REFRESH_MS, ReadContext, type ReadState } from './use-read.ts';
 import type { ViewProps } from './view.ts';
 import { hasToken, Refusal, request, setToken } from './wire.ts';
+import { locale, t } from './words.ts';
 
 const TITLES: Readonly<Record<Tab, string>> = {
-  overview: 'Overview',
-  turns: 'Turns',
-  outbox: 'Outbox',
-  sandboxes: 'Sandboxes',
-  actors: 'Actors',
-  usage: 'Usage',
-  actions: 'Actions',
+  overview: t('Overview'),
+  turns: t('Turns'),
+  outbox: t('Outbox'),
+  sandboxes: t('Sandboxes'),
+  actors: t('Actors'),
+  usage: t('Usage'),
+  actions: t('Actions'),
 };
 const VIEWS: Readonly<Record<Tab, (props: ViewProps) => ReactNode>> = {
   overview: Overview,
@@ -39,7 +40,7 @@ const VIEWS: Readonly<Record<Tab, (props: ViewProps) => ReactNode>> = {
   actions: Actions,
 };
 
-const CLOCK = new Intl.DateTimeFormat('en-GB', { timeStyle: 'medium' });
+const CLOCK = new Intl.DateTimeFormat(locale, { timeStyle: 'medium' });
 
 /** Around each view: when it was read, and how that went. */
 interface FrameProps extends Pick<ViewProps, 'address' | 'go'> {
@@ -61,10 +62,13 @@ function Frame({ View, address, go, forgotten }: FrameProps) {
     <>
       <p className="read-at note">
         <span>
-          {at === null ? 'Reading …' : `Read at ${CLOCK.format(at)}${paused || formOpen ? '' : `, again each ${REFRESH_MS / 1_000} s`}`}
+          {at === null
+            ? t('Reading …')
+            : t('Read at {time}', { time: CLOCK.format(at) }) +
+              (paused || formOpen ? '' : t(', again each {n} s', { n: REFRESH_MS / 1_000 }))}
         </span>
         <button type="button" className="button small" aria-pressed={paused} onClick={() => setPaused(!paused)}>
-          Hold
+          {t('Hold')}
         </button>
       </p>
       <div role="alert">{error !== null && <p className="banner alarm">{error}</p>}</div>
@@ -110,12 +114,12 @@ function Who({ me, again }: { readonly me: OperatorMe; readonly again: () => voi
       {me.name}, {me.role}{' '}
       {me.signOutUrl !== null && (
         <button type="button" className="button small" onClick={() => void signOut()}>
-          Sign out
+          {t('Sign out')}
         </button>
       )}
       {hasToken() && (
         <button type="button" className="button small" onClick={leave}>
-          Forget the token
+          {t('Forget the token')}
         </button>
       )}
     </p>
@@ -131,11 +135,11 @@ export function App() {
   return (
     <MeContext value={me}>
       <a className="skip-link" href="#main">
-        Skip to the content
+        {t('Skip to the content')}
       </a>
       <header className="top">
-        <h1>Heph operations</h1>
-        <nav aria-label="Views">
+        <h1>{t('Heph operations')}</h1>
+        <nav aria-label={t('Views')}>
           {TABS.map((one) => (
             <Link key={one} to={{ tab: one }} go={go} current={one === tab}>
               {TITLES[one]}
@@ -158,7 +162,7 @@ function Away({ text, again }: { readonly text: string; readonly again: () => vo
     <div role="alert">
       <p className="banner alarm">{text}</p>
       <button type="button" className="button" onClick={again}>
-        Try again
+        {t('Try again')}
       </button>
     </div>
   );

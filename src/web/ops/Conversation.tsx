@@ -13,6 +13,7 @@ import { SandboxTable } from './Sandboxes.tsx';
 import { TurnTable } from './Turns.tsx';
 import { useRead } from './use-read.ts';
 import type { ViewProps } from './view.ts';
+import { t } from './words.ts';
 
 export function Conversation({ address, go, done, hold }: ViewProps) {
   const id = address['id'] ?? '';
@@ -22,42 +23,44 @@ export function Conversation({ address, go, done, hold }: ViewProps) {
   const { mailbox, ended, attempts, ledger, sandboxes, outbox } = data;
   return (
     <>
-      <h2 className="id">Conversation {id}</h2>
+      <h2 className="id">
+        {t('Conversation')} {id}
+      </h2>
       <Facts page={data} go={go} />
-      <h2>Mailbox</h2>
-      <TurnTable caption="Mailbox" turns={mailbox} go={go} empty="Nothing runs and nothing waits." />
-      <h2>Attempts</h2>
+      <h2>{t('Mailbox')}</h2>
+      <TurnTable caption={t('Mailbox')} turns={mailbox} go={go} empty={t('Nothing runs and nothing waits.')} />
+      <h2>{t('Attempts')}</h2>
       <Attempts attempts={attempts} go={go} />
-      <h2>Ledger</h2>
+      <h2>{t('Ledger')}</h2>
       <Ledger ledger={ledger} open={setEntry} />
       <Pages address={address} go={go} by="before" next={data.nextBefore} />
       {entry !== null && <Reveal key={entry} entryId={entry} close={() => setEntry(null)} done={done} hold={hold} />}
-      <h2>Sandboxes</h2>
+      <h2>{t('Sandboxes')}</h2>
       <SandboxTable sandboxes={sandboxes} go={go} />
       {outbox.length > 0 && (
         <>
-          <h2>Outbox</h2>
+          <h2>{t('Outbox')}</h2>
           <OutboxTable lines={outbox} go={go} />
         </>
       )}
-      <h2>Ended turns</h2>
-      <TurnTable caption="Ended turns" turns={ended} go={go} empty="None has ended." />
+      <h2>{t('Ended turns')}</h2>
+      <TurnTable caption={t('Ended turns')} turns={ended} go={go} empty={t('None has ended.')} />
     </>
   );
 }
 
 function Facts({ page: { conversation, actor }, go }: { readonly page: ConversationPage } & Pick<ViewProps, 'go'>) {
-  const here = actor ?? { state: 'not in the memory of this server', mailboxDepth: '–', oldestWaitMs: null, lastFault: null };
+  const here = actor ?? { state: t('not in the memory of this server'), mailboxDepth: '–', oldestWaitMs: null, lastFault: null };
   const facts: readonly (readonly [string, string | number])[] = [
-    ['Workspace', conversation.workspace],
-    ['Account', conversation.account],
-    ['Entries', `${conversation.entries}, ${conversation.erased} of them erased`],
-    ['Version', conversation.version],
-    ['Since', time(conversation.createdAt)],
-    ['Actor', here.state],
-    ['Commands in its mailbox', here.mailboxDepth],
-    ['Oldest of them', duration(here.oldestWaitMs)],
-    ['Last fault', here.lastFault ?? '–'],
+    [t('Workspace'), conversation.workspace],
+    [t('Account'), conversation.account],
+    [t('Entries'), t('{n}, {erased} of them erased', { n: conversation.entries, erased: conversation.erased })],
+    [t('Version'), conversation.version],
+    [t('Since'), time(conversation.createdAt)],
+    [t('Actor'), here.state],
+    [t('Commands in its mailbox'), here.mailboxDepth],
+    [t('Oldest of them'), duration(here.oldestWaitMs)],
+    [t('Last fault'), here.lastFault ?? '–'],
   ];
   return (
     <>
@@ -72,7 +75,7 @@ function Facts({ page: { conversation, actor }, go }: { readonly page: Conversat
       {conversation.parent !== null && (
         <p>
           <Link to={{ tab: 'actors', id: conversation.parent }} go={go}>
-            The conversation that it is a thread of
+            {t('The conversation that it is a thread of')}
           </Link>
         </p>
       )}
@@ -83,8 +86,8 @@ function Facts({ page: { conversation, actor }, go }: { readonly page: Conversat
 function Attempts({ attempts, go }: { readonly attempts: readonly AttemptLine[]; readonly go: (to: Address) => void }) {
   return (
     <DataTable
-      caption="Attempts"
-      head={['Turn', 'Epoch', 'How', 'Began', 'Over', 'Lease left', 'Server', 'Model calls']}
+      caption={t('Attempts')}
+      head={[t('Turn'), t('Epoch'), t('How'), t('Began'), t('Over'), t('Lease left'), t('Server'), t('Model calls')]}
       rows={attempts.map((one) => ({
         key: `${one.turn} ${one.epoch}`,
         cells: [
@@ -100,7 +103,7 @@ function Attempts({ attempts, go }: { readonly attempts: readonly AttemptLine[];
           one.calls,
         ],
       }))}
-      empty="It was never claimed."
+      empty={t('It was never claimed.')}
     />
   );
 }
@@ -109,15 +112,18 @@ function Ledger({ ledger, open }: { readonly ledger: readonly LedgerLine[]; read
   const mayReveal = useMay('admin');
   return (
     <DataTable
-      caption="Ledger"
-      head={['Number', 'Kind', 'Bytes', 'When', ...(mayReveal ? ['Words'] : [])]}
+      caption={t('Ledger')}
+      head={[t('Number'), t('Kind'), t('Bytes'), t('When'), ...(mayReveal ? [t('Words')] : [])]}
       rows={ledger.map((line) => {
         if ('missing' in line)
-          return { key: `gap ${line.seq}`, cells: [line.seq, `${line.missing} missing`, '–', '–', ...(mayReveal ? ['–'] : [])] };
-        const words = line.erased ? 'erased' : <RevealLink key="words" entryId={line.id} seq={String(line.seq)} open={open} />;
+          return {
+            key: `gap ${line.seq}`,
+            cells: [line.seq, t('{n} missing', { n: line.missing }), '–', '–', ...(mayReveal ? ['–'] : [])],
+          };
+        const words = line.erased ? t('erased') : <RevealLink key="words" entryId={line.id} seq={String(line.seq)} open={open} />;
         return { key: line.id, cells: [line.seq, line.kind, line.bytes, time(line.createdAt), ...(mayReveal ? [words] : [])] };
       })}
-      empty="It has no entries."
+      empty={t('It has no entries.')}
     />
   );
 }

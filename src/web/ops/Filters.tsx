@@ -4,6 +4,7 @@
 import { type FormEvent, useId } from 'react';
 import type { Address } from './address.ts';
 import { Link } from './Link.tsx';
+import { t } from './words.ts';
 
 export interface FilterField {
   /** Of the query. */
@@ -31,8 +32,8 @@ export function Filters({ address, go, fields }: FiltersProps) {
   };
   // Another address fills the fields anew.
   return (
-    <form className="filter-form" key={JSON.stringify(address)} onSubmit={apply} aria-label="Filters">
-      {fields.map(({ name, label, choices, none = 'any' }) => (
+    <form className="filter-form" key={JSON.stringify(address)} onSubmit={apply} aria-label={t('Filters')}>
+      {fields.map(({ name, label, choices, none = t('any') }) => (
         <div key={name}>
           <label htmlFor={`${id}-${name}`}>{label}</label>
           {choices ? (
@@ -48,7 +49,7 @@ export function Filters({ address, go, fields }: FiltersProps) {
         </div>
       ))}
       <button type="submit" className="button">
-        Filter
+        {t('Filter')}
       </button>
     </form>
   );
@@ -72,12 +73,12 @@ export function Pages({ address, go, by, next }: PagesProps) {
     <p className="pages">
       {address[by] && (
         <Link to={{ ...address, [by]: '' }} go={go}>
-          First page
+          {t('First page')}
         </Link>
       )}
       {next !== null && next !== undefined && (
         <Link to={{ ...address, [by]: String(next) }} go={go}>
-          Next page
+          {t('Next page')}
         </Link>
       )}
     </p>

@@ -8,11 +8,12 @@ import { duration, short, time } from './format.ts';
 import { Link } from './Link.tsx';
 import { useRead } from './use-read.ts';
 import type { ViewProps } from './view.ts';
+import { t } from './words.ts';
 
 const FIELDS = [
-  { name: 'state', label: 'State', choices: OUTBOX_STATES },
-  { name: 'workspace', label: 'Workspace' },
-  { name: 'channel', label: 'Channel' },
+  { name: 'state', label: t('State'), choices: OUTBOX_STATES },
+  { name: 'workspace', label: t('Workspace') },
+  { name: 'channel', label: t('Channel') },
 ] as const;
 
 export function Outbox({ address, go, done, hold }: ViewProps) {
@@ -24,10 +25,10 @@ export function Outbox({ address, go, done, hold }: ViewProps) {
       <Filters address={address} go={go} fields={FIELDS} />
       {data && (
         <>
-          <h2>Channels</h2>
+          <h2>{t('Channels')}</h2>
           <DataTable
-            caption="Channels"
-            head={['Channel', 'Workspace', 'Team', 'Pending', 'Uncertain', 'Parked', 'Dead', 'Oldest']}
+            caption={t('Channels')}
+            head={[t('Channel'), t('Workspace'), t('Team'), t('Pending'), t('Uncertain'), t('Parked'), t('Dead'), t('Oldest')]}
             rows={data.channels.map((one) => ({
               key: `${one.team} ${one.channel}`,
               cells: [
@@ -41,21 +42,21 @@ export function Outbox({ address, go, done, hold }: ViewProps) {
                 ...[one.parked, one.dead, duration(one.oldestMs)],
               ],
             }))}
-            empty="Everything is said."
+            empty={t('Everything is said.')}
           />
-          <h2>Actions</h2>
+          <h2>{t('Actions')}</h2>
           <OutboxTable lines={data.outbox} go={go} choose={(id) => go({ ...address, action: id })} />
           <Pages address={address} go={go} by="after" next={data.nextAfter} />
         </>
       )}
       {settle && (
-        <section aria-label="Settle an action">
+        <section aria-label={t('Settle an action')}>
           <h2 className="id">
-            Action {settle.id} ({settle.state})
+            {t('Action')} {settle.id} ({settle.state})
           </h2>
           <div className="actions">
-            <ActionForm label="Mark as sent" path={`outbox/${settle.id}/sent`} done={done} hold={hold} />
-            <ActionForm label="Send again" path={`outbox/${settle.id}/again`} done={done} hold={hold} />
+            <ActionForm label={t('Mark as sent')} path={`outbox/${settle.id}/sent`} done={done} hold={hold} />
+            <ActionForm label={t('Send again')} path={`outbox/${settle.id}/again`} done={done} hold={hold} />
           </div>
         </section>
       )}
@@ -72,15 +73,21 @@ interface OutboxTableProps extends Pick<ViewProps, 'go'> {
 export function OutboxTable({ lines, go, choose }: OutboxTableProps) {
   return (
     <DataTable
-      caption="Actions of the outbox"
-      head={['Action', 'State', 'Why', 'Channel', 'Turn', 'Attempts', 'Since']}
+      caption={t('Actions of the outbox')}
+      head={[t('Action'), t('State'), t('Why'), t('Channel'), t('Turn'), t('Attempts'), t('Since')]}
       rows={lines.map((one) => ({
         key: one.id,
         cells: [
           choose === undefined ? (
             short(one.id)
           ) : (
-            <button key="id" type="button" className="button small" aria-label={`Settle ${short(one.id)}`} onClick={() => choose(one.id)}>
+            <button
+              key="id"
+              type="button"
+              className="button small"
+              aria-label={t('Settle {action}', { action: short(one.id) })}
+              onClick={() => choose(one.id)}
+            >
               {short(one.id)}
             </button>
           ),
@@ -100,7 +107,7 @@ export function OutboxTable({ lines, go, choose }: OutboxTableProps) {
           time(one.createdAt),
         ],
       }))}
-      empty="There is none."
+      empty={t('There is none.')}
     />
   );
 }

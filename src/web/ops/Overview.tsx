@@ -4,8 +4,10 @@ import type { Address } from './address.ts';
 import { DataTable } from './DataTable.tsx';
 import { duration, time } from './format.ts';
 import { Link } from './Link.tsx';
+import { placeName } from './places.ts';
 import { useRead } from './use-read.ts';
 import type { ViewProps } from './view.ts';
+import { t } from './words.ts';
 
 interface CountsProps {
   readonly title: string;
@@ -22,7 +24,7 @@ function Counts({ title, of, empty, to, go }: CountsProps) {
       <h2>{title}</h2>
       <DataTable
         caption={title}
-        head={['What', 'Count']}
+        head={[t('What'), t('Count')]}
         rows={of.map(({ name, count }) => {
           const label = to ? (
             <Link key="name" to={to(name)} go={go}>
@@ -44,31 +46,31 @@ function Numbers({ data: { slots, turns, stuck, outbox }, go }: { data: Overview
   return (
     <dl className="numbers">
       <div>
-        <dt>Oldest waiting turn</dt>
-        <dd>{turns.oldestWaitingMs === null ? 'none' : duration(turns.oldestWaitingMs)}</dd>
+        <dt>{t('Oldest waiting turn')}</dt>
+        <dd>{turns.oldestWaitingMs === null ? t('none') : duration(turns.oldestWaitingMs)}</dd>
       </div>
       <div>
-        <dt>Slots held</dt>
+        <dt>{t('Slots held')}</dt>
         <dd>
-          {slots.held} of {slots.limit}
-          {slots.retiring > 0 && ` (${slots.retiring} retiring)`}
+          {t('{n} of {all}', { n: slots.held, all: slots.limit })}
+          {slots.retiring > 0 && ` (${t('{n} retiring', { n: slots.retiring })})`}
         </dd>
       </div>
       <div>
         <dt>
           <Link to={{ tab: 'turns', state: 'running' }} go={go}>
-            Running
+            {t('Running')}
           </Link>
         </dt>
         <dd>
           {turns.running}
-          {turns.stopping > 0 && ` + ${turns.stopping} stopping`}
+          {turns.stopping > 0 && ` + ${t('{n} stopping', { n: turns.stopping })}`}
         </dd>
       </div>
       <div>
         <dt>
           <Link to={{ tab: 'turns', state: 'queued' }} go={go}>
-            Queued
+            {t('Queued')}
           </Link>
         </dt>
         <dd>{turns.queued}</dd>
@@ -76,35 +78,28 @@ function Numbers({ data: { slots, turns, stuck, outbox }, go }: { data: Overview
       <div className={stuckCount > 0 ? 'alarm' : ''}>
         <dt>
           <Link to={{ tab: 'turns', state: 'stuck' }} go={go}>
-            Stuck
+            {t('Stuck')}
           </Link>
         </dt>
         <dd>
           {stuckCount}
-          {!stuck.complete && ` of the oldest ${stuck.lookedAt}`}
+          {!stuck.complete && ` ${t('of the oldest {n}', { n: stuck.lookedAt })}`}
         </dd>
       </div>
       <div className={outbox.uncertain > 0 ? 'alarm' : ''}>
         <dt>
           <Link to={{ tab: 'outbox' }} go={go}>
-            Outbox
+            {t('Outbox')}
           </Link>
         </dt>
         <dd>
           {outbox.pending}
-          {outbox.uncertain > 0 && ` + ${outbox.uncertain} uncertain`}
+          {outbox.uncertain > 0 && ` + ${t('{n} uncertain', { n: outbox.uncertain })}`}
           {outbox.oldestMs !== null && `, ${duration(outbox.oldestMs)}`}
         </dd>
       </div>
     </dl>
   );
-}
-
-const SURFACES = { app: 'the web chat', slack: 'Slack' } as const;
-
-function placeOf({ workspace, surface }: Pick<OverviewData['pauses'][number], 'workspace' | 'surface'>): string {
-  if (surface !== null) return SURFACES[surface];
-  return workspace === null ? 'the installation' : `the workspace ${workspace}`;
 }
 
 export function Overview({ go }: ViewProps) {
@@ -115,40 +110,42 @@ export function Overview({ go }: ViewProps) {
     <>
       {pauses.map(({ workspace, surface, reason, operator, pausedAt }) => (
         <p className="banner warning" key={`${workspace} ${surface}`}>
-          Claims of {placeOf({ workspace, surface })} are paused since {time(pausedAt)} by {operator}: “{reason}”
+          {t('Claims of {place} are paused since {when} by {who}: “{why}”', {
+            ...{ place: placeName({ workspace, surface }), when: time(pausedAt), who: operator, why: reason },
+          })}
         </p>
       ))}
       <Numbers data={data} go={go} />
       <div className="columns">
         <Counts
-          title="Stuck, by rule"
+          title={t('Stuck, by rule')}
           of={stuck.byRule}
-          empty="Nothing is stuck."
+          empty={t('Nothing is stuck.')}
           to={(rule) => ({ tab: 'turns', state: 'stuck', rule })}
           go={go}
         />
-        <Counts title="Failures of the last hour" of={data.failures} empty="No turn failed." go={go} />
-        <Counts title="Model calls of the last hour" of={data.modelCalls} empty="There were none." go={go} />
-        <Counts title="Sandboxes" of={data.sandboxes} empty="There are none." to={() => ({ tab: 'sandboxes' })} go={go} />
+        <Counts title={t('Failures of the last hour')} of={data.failures} empty={t('No turn failed.')} go={go} />
+        <Counts title={t('Model calls of the last hour')} of={data.modelCalls} empty={t('There were none.')} go={go} />
+        <Counts title={t('Sandboxes')} of={data.sandboxes} empty={t('There are none.')} to={() => ({ tab: 'sandboxes' })} go={go} />
       </div>
-      <h2>Servers</h2>
+      <h2>{t('Servers')}</h2>
       <DataTable
-        caption="Servers"
-        head={['Server', 'State', 'Build', 'Started', 'Running', 'Sandboxes']}
+        caption={t('Servers')}
+        head={[t('Server'), t('State'), t('Build'), t('Started'), t('Running'), t('Sandboxes')]}
         rows={servers.map((server) => ({
           key: server.id,
           cells: [
-            server.name + (server.self ? ' (this one)' : ''),
+            server.name + (server.self ? ` (${t('this one')})` : ''),
             <span key="state" className={`chip ${server.state}`}>
               {server.state}
             </span>,
-            server.build ?? 'unknown',
+            server.build ?? t('unknown'),
             time(server.startedAt),
             server.running,
-            `${server.sandboxes} of ${server.sandboxesMax}`,
+            t('{n} of {all}', { n: server.sandboxes, all: server.sandboxesMax }),
           ],
         }))}
-        empty="No server is there."
+        empty={t('No server is there.')}
       />
     </>
   );

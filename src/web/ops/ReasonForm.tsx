@@ -3,6 +3,7 @@
  */
 import { type FormEvent, type ReactNode, useEffect, useId, useRef } from 'react';
 import { REASON_MAX_CHARS } from '../../contract/operators.ts';
+import { t } from './words.ts';
 
 export interface ReasonFormProps {
   readonly label: string;
@@ -33,13 +34,13 @@ export function ReasonForm({ label, effect, busy, close, confirm, children }: Re
     >
       <div>{effect}</div>
       {children}
-      <label htmlFor={id}>Why?</label>
+      <label htmlFor={id}>{t('Why?')}</label>
       <input id={id} ref={field} required maxLength={REASON_MAX_CHARS} autoComplete="off" />
       <button type="submit" className="button primary" disabled={busy}>
         {label}
       </button>
       <button type="button" className="button quiet" onClick={close}>
-        Cancel
+        {t('Cancel')}
       </button>
     </form>
   );

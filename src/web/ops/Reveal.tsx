@@ -3,6 +3,7 @@ import { useState } from 'react';
 import type { RevealedEntry } from '../../contract/operator-batch.ts';
 import { ActionForm } from './ActionForm.tsx';
 import type { ViewProps } from './view.ts';
+import { t } from './words.ts';
 
 export interface RevealProps extends Pick<ViewProps, 'done' | 'hold'> {
   readonly entryId: string;
@@ -13,23 +14,25 @@ export function Reveal({ entryId, close, done, hold }: RevealProps) {
   const [shown, setShown] = useState<RevealedEntry['entry'] | null>(null);
   const tell = (answer: unknown) => {
     setShown((answer as RevealedEntry).entry);
-    return 'The log says that you read it, and why.';
+    return t('The log says that you read it, and why.');
   };
   return (
-    <section className="reveal" aria-label="Words of an entry">
-      <p className="note">Entry {entryId}</p>
+    <section className="reveal" aria-label={t('Words of an entry')}>
+      <p className="note">
+        {t('Entry')} {entryId}
+      </p>
       {shown === null ? null : (
         <>
           {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard */}
-          <section className="revealed" aria-label="The words" tabIndex={0}>
+          <section className="revealed" aria-label={t('The words')} tabIndex={0}>
             {shown.text ?? shown.payload ?? ''}
           </section>
-          {shown.cut && <p className="note">It is longer than what is shown.</p>}
+          {shown.cut && <p className="note">{t('It is longer than what is shown.')}</p>}
         </>
       )}
-      <ActionForm label="Show the words" path={`entries/${entryId}/reveal`} needs="admin" done={done} hold={hold} tell={tell} />
+      <ActionForm label={t('Show the words')} path={`entries/${entryId}/reveal`} needs="admin" done={done} hold={hold} tell={tell} />
       <button type="button" className="button quiet" onClick={close}>
-        Hide
+        {t('Hide')}
       </button>
     </section>
   );
@@ -44,8 +47,8 @@ export interface RevealLinkProps {
 /** Opens the form for one entry of a list. */
 export function RevealLink({ entryId, seq, open }: RevealLinkProps) {
   return (
-    <button type="button" className="button small" aria-label={`Reveal entry ${seq}`} onClick={() => open(entryId)}>
-      Reveal
+    <button type="button" className="button small" aria-label={t('Reveal entry {n}', { n: seq })} onClick={() => open(entryId)}>
+      {t('Reveal')}
     </button>
   );
 }

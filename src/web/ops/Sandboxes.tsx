@@ -6,10 +6,11 @@ import { duration, short } from './format.ts';
 import { Link } from './Link.tsx';
 import { useRead } from './use-read.ts';
 import type { ViewProps } from './view.ts';
+import { t } from './words.ts';
 
 const FIELDS = [
-  { name: 'host', label: 'Server' },
-  { name: 'workspace', label: 'Workspace' },
+  { name: 'host', label: t('Server') },
+  { name: 'workspace', label: t('Workspace') },
 ] as const;
 const MIB = 1024 * 1024;
 
@@ -19,7 +20,7 @@ export function Sandboxes({ address, go }: ViewProps) {
   const data = useRead<SandboxesPage>(`sandboxes?${new URLSearchParams(queryOf(here, ['state', 'host', 'workspace', 'before']))}`);
   return (
     <>
-      <nav className="filters" aria-label="State of sandboxes">
+      <nav className="filters" aria-label={t('State of sandboxes')}>
         {SANDBOX_STATES.map((one) => (
           <Link key={one} to={{ ...address, state: one, before: '' }} go={go} current={one === state}>
             {one}
@@ -36,8 +37,8 @@ export function Sandboxes({ address, go }: ViewProps) {
 export function SandboxTable({ sandboxes, go }: { readonly sandboxes: readonly SandboxLine[] } & Pick<ViewProps, 'go'>) {
   return (
     <DataTable
-      caption="Sandboxes"
-      head={['Sandbox', 'State', 'Conversation', 'Workspace', 'Server', 'Age', 'Turn', 'Runner', 'Memory']}
+      caption={t('Sandboxes')}
+      head={[t('Sandbox'), t('State'), t('Conversation'), t('Workspace'), t('Server'), t('Age'), t('Turn'), t('Runner'), t('Memory')]}
       rows={sandboxes.map(({ id, state, conversation, workspace, host, ageMs, turn, runner }) => ({
         key: id,
         cells: [
@@ -49,7 +50,7 @@ export function SandboxTable({ sandboxes, go }: { readonly sandboxes: readonly S
             {short(conversation)}
           </Link>,
           workspace,
-          `${short(host.name)}${host.alive ? '' : ' (dead)'}`,
+          `${short(host.name)}${host.alive ? '' : ` (${t('dead')})`}`,
           duration(ageMs),
           turn === null ? (
             '–'
@@ -62,7 +63,7 @@ export function SandboxTable({ sandboxes, go }: { readonly sandboxes: readonly S
           runner?.memoryBytes ? `${Math.round(runner.memoryBytes / MIB)} MiB` : '–',
         ],
       }))}
-      empty="There are none."
+      empty={t('There are none.')}
     />
   );
 }

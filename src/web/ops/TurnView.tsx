@@ -10,6 +10,7 @@ import { useMay } from './role.ts';
 import { waitText } from './Turns.tsx';
 import { useRead } from './use-read.ts';
 import type { ViewProps } from './view.ts';
+import { t } from './words.ts';
 
 export function TurnView({ address, go, done, hold }: ViewProps) {
   const id = address['id'] ?? '';
@@ -19,19 +20,21 @@ export function TurnView({ address, go, done, hold }: ViewProps) {
   if (data === null) return null;
   const { turn, timeline } = data;
   const facts: readonly (readonly [string, string | number])[] = [
-    ['State', turn.phase === 'ended' ? turn.status : turn.phase],
-    ['Waits for, stuck by', waitText(turn)],
-    ['Age', duration(turn.ageMs)],
-    ['Attempt', `${turn.attempt} (epoch ${turn.epoch})`],
-    ['Lease left', duration(turn.leaseMs)],
-    ['Deadline left', duration(turn.deadlineMs)],
-    ['Workspace', turn.workspace],
-    ['Server', turn.host === null ? '–' : `${turn.host.name}${turn.host.alive ? '' : ' (dead)'}`],
-    ['Error', turn.error ?? '–'],
+    [t('State'), turn.phase === 'ended' ? turn.status : turn.phase],
+    [t('Waits for, stuck by'), waitText(turn)],
+    [t('Age'), duration(turn.ageMs)],
+    [t('Attempt'), t('{n} (epoch {epoch})', { n: turn.attempt, epoch: turn.epoch })],
+    [t('Lease left'), duration(turn.leaseMs)],
+    [t('Deadline left'), duration(turn.deadlineMs)],
+    [t('Workspace'), turn.workspace],
+    [t('Server'), turn.host === null ? '–' : `${turn.host.name}${turn.host.alive ? '' : ` (${t('dead')})`}`],
+    [t('Error'), turn.error ?? '–'],
   ];
   return (
     <>
-      <h2 className="id">Turn {turn.id}</h2>
+      <h2 className="id">
+        {t('Turn')} {turn.id}
+      </h2>
       {turn.stuck.map(({ rule, text }) => (
         <p key={rule} className="banner alarm">
           <strong>{rule}</strong>: {text}
@@ -47,26 +50,26 @@ export function TurnView({ address, go, done, hold }: ViewProps) {
       </dl>
       {turn.phase !== 'ended' && (
         <div className="actions">
-          <ActionForm label="Stop" path={`turns/${turn.id}/stop`} done={done} hold={hold} />
-          <ActionForm label="Requeue" path={`turns/${turn.id}/requeue`} done={done} hold={hold} />
-          <ActionForm label="Skip" path={`turns/${turn.id}/skip`} done={done} hold={hold} />
-          <ActionForm label="Release lease" path={`turns/${turn.id}/release`} done={done} hold={hold} />
+          <ActionForm label={t('Stop')} path={`turns/${turn.id}/stop`} done={done} hold={hold} />
+          <ActionForm label={t('Requeue')} path={`turns/${turn.id}/requeue`} done={done} hold={hold} />
+          <ActionForm label={t('Skip')} path={`turns/${turn.id}/skip`} done={done} hold={hold} />
+          <ActionForm label={t('Release lease')} path={`turns/${turn.id}/release`} done={done} hold={hold} />
         </div>
       )}
       <p>
         <Link to={{ tab: 'actors', id: turn.conversationId }} go={go}>
-          Its conversation: mailbox, attempts, ledger
+          {t('Its conversation: mailbox, attempts, ledger')}
         </Link>
       </p>
-      <h2>Timeline</h2>
+      <h2>{t('Timeline')}</h2>
       <DataTable
-        caption="Timeline"
-        head={['When', 'What', 'Detail', ...(mayReveal ? ['Words'] : [])]}
+        caption={t('Timeline')}
+        head={[t('When'), t('What'), t('Detail'), ...(mayReveal ? [t('Words')] : [])]}
         rows={timeline.map(({ at, what, detail, entryId }, nth) => {
           const words = entryId ? <RevealLink key="words" entryId={entryId} seq={detail} open={setEntry} /> : '';
           return { key: `${nth}`, cells: [time(at), what, detail, ...(mayReveal ? [words] : [])] };
         })}
-        empty="Nothing is known of it."
+        empty={t('Nothing is known of it.')}
       />
       {entry !== null && <Reveal key={entry} entryId={entry} close={() => setEntry(null)} done={done} hold={hold} />}
     </>

@@ -8,19 +8,20 @@ import { duration, short } from './format.ts';
 import { Link } from './Link.tsx';
 import { useRead } from './use-read.ts';
 import type { ViewProps } from './view.ts';
+import { t } from './words.ts';
 
 export function waitText({ waiting, stuck }: OperatorTurn): string {
-  const why = waiting === null ? [] : [waiting.behind === null ? waiting.why : `behind ${short(waiting.behind)}`];
+  const why = waiting === null ? [] : [waiting.behind === null ? waiting.why : t('behind {turn}', { turn: short(waiting.behind) })];
   return [...why, ...stuck.map(({ rule }) => rule)].join(', ') || '–';
 }
 
 const FILTER = ['state', 'workspace', 'surface', 'conversation', 'why', 'rule'] as const;
 const FIELDS = [
-  { name: 'workspace', label: 'Workspace' },
-  { name: 'surface', label: 'Surface', choices: ['app', 'slack'] },
-  { name: 'why', label: 'Waits for', choices: WAIT_REASONS },
-  { name: 'rule', label: 'Stuck by', choices: STUCK_RULES },
-  { name: 'sort', label: 'First', choices: ['oldest'], none: 'newest' },
+  { name: 'workspace', label: t('Workspace') },
+  { name: 'surface', label: t('Surface'), choices: ['app', 'slack'] },
+  { name: 'why', label: t('Waits for'), choices: WAIT_REASONS },
+  { name: 'rule', label: t('Stuck by'), choices: STUCK_RULES },
+  { name: 'sort', label: t('First'), choices: ['oldest'], none: t('newest') },
 ] as const;
 
 export function Turns({ address, go, done, hold }: ViewProps) {
@@ -30,7 +31,7 @@ export function Turns({ address, go, done, hold }: ViewProps) {
   const data = useRead<OperatorTurns>(`turns?${new URLSearchParams({ ...filter, ...queryOf(here, ['sort', 'before']) })}`);
   return (
     <>
-      <nav className="filters" aria-label="State of turns">
+      <nav className="filters" aria-label={t('State of turns')}>
         {TURN_STATES.map((one) => (
           <Link key={one} to={{ ...address, state: one, before: '' }} go={go} current={one === state}>
             {one}
@@ -38,14 +39,27 @@ export function Turns({ address, go, done, hold }: ViewProps) {
         ))}
       </nav>
       <Filters address={here} go={go} fields={FIELDS} />
-      {data && <TurnTable caption={`Turns: ${state}`} turns={data.turns} go={go} empty={`No turn is ${state}.`} />}
+      {data && <TurnTable caption={`${t('Turns')}: ${state}`} turns={data.turns} go={go} empty={t('No turn is {state}.', { state })} />}
       <Pages address={here} go={go} by="before" next={data?.nextBefore} />
       {state !== 'ended' && <BatchForm key={JSON.stringify(filter)} filter={filter} go={go} done={done} hold={hold} />}
     </>
   );
 }
 
-const HEAD = ['Turn', 'Workspace', 'State', 'Waits for, stuck by', 'Age', 'Attempt', 'Lease left', 'Deadline left', 'Server', 'Error'];
+const HEAD = [
+  ...[
+    t('Turn'),
+    t('Workspace'),
+    t('State'),
+    t('Waits for, stuck by'),
+    t('Age'),
+    t('Attempt'),
+    t('Lease left'),
+    t('Deadline left'),
+    t('Server'),
+  ],
+  t('Error'),
+];
 
 interface TurnTableProps {
   readonly caption: string;
@@ -74,7 +88,7 @@ export function TurnTable({ caption, turns, go, empty }: TurnTableProps) {
           turn.attempt,
           duration(turn.leaseMs),
           duration(turn.deadlineMs),
-          turn.host === null ? '–' : `${short(turn.host.name)}${turn.host.alive ? '' : ' (dead)'}`,
+          turn.host === null ? '–' : `${short(turn.host.name)}${turn.host.alive ? '' : ` (${t('dead')})`}`,
           turn.error ?? '–',
         ],
       }))}

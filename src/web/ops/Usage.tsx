@@ -5,10 +5,11 @@ import { DataTable } from './DataTable.tsx';
 import { Filters, queryOf } from './Filters.tsx';
 import { useRead } from './use-read.ts';
 import type { ViewProps } from './view.ts';
+import { t } from './words.ts';
 
 const FIELDS = [
-  { name: 'month', label: 'Month (2026-11)' },
-  { name: 'workspace', label: 'Workspace' },
+  { name: 'month', label: t('Month (2026-11)') },
+  { name: 'workspace', label: t('Workspace') },
 ] as const;
 
 export function Usage({ address, go }: ViewProps) {
@@ -16,7 +17,7 @@ export function Usage({ address, go }: ViewProps) {
   return (
     <>
       <Filters address={address} go={go} fields={FIELDS} />
-      <p className="note">Months are those of UTC. Calls of unknown cost are in no sum. Prices and budgets: heph model budget.</p>
+      <p className="note">{t('Months are those of UTC. Calls of unknown cost are in no sum. Prices and budgets: heph model budget.')}</p>
       <Purses query={query} />
       <Models query={query} />
     </>
@@ -28,13 +29,13 @@ function Purses({ query }: { readonly query: URLSearchParams }) {
   if (data === null) return null;
   return (
     <DataTable
-      caption="Usage of this month"
-      head={['Purse', 'Month (UTC)', 'Spent', 'Budget', 'Calls', 'Of unknown cost']}
+      caption={t('Usage of this month')}
+      head={[t('Purse'), t('Month (UTC)'), t('Spent'), t('Budget'), t('Calls'), t('Of unknown cost')]}
       rows={data.usage.map((purse) => ({
         key: purse.workspace ?? '',
-        cells: [purse.workspace ?? 'installation', purse.month, purse.spent, purse.budget ?? '–', purse.calls, purse.unknownCalls],
+        cells: [purse.workspace ?? t('installation'), purse.month, purse.spent, purse.budget ?? '–', purse.calls, purse.unknownCalls],
       }))}
-      empty="Nothing was spent."
+      empty={t('Nothing was spent.')}
     />
   );
 }
@@ -44,15 +45,25 @@ function Models({ query }: { readonly query: URLSearchParams }) {
   if (data === null) return null;
   return (
     <>
-      <h2>By workspace and model</h2>
+      <h2>{t('By workspace and model')}</h2>
       <DataTable
-        caption="By workspace and model"
-        head={['Workspace', 'Model', 'Cost', 'Calls', 'Open', 'Of unknown cost', 'Tokens in', 'Cached', 'Tokens out']}
+        caption={t('By workspace and model')}
+        head={[
+          t('Workspace'),
+          t('Model'),
+          t('Cost'),
+          t('Calls'),
+          t('Open'),
+          t('Of unknown cost'),
+          t('Tokens in'),
+          t('Cached'),
+          t('Tokens out'),
+        ]}
         rows={data.spending.map(({ workspace, model, cost, calls, open, unknown, tokens }) => ({
           key: `${workspace} ${model}`,
           cells: [workspace, model, cost, calls, open, unknown, tokens.input, tokens.cacheRead, tokens.output],
         }))}
-        empty="No model was called."
+        empty={t('No model was called.')}
       />
     </>
   );

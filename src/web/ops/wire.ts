@@ -1,6 +1,7 @@
 /**
  * Owns: requests of the operator page, the sentence of one that failed, and the token that an operator gave, for this tab only.
  */
+import { t } from './words.ts';
 
 /** An actor of this server, as `GET /admin/api/actors` has it. */
 export interface ActorLine {
@@ -60,10 +61,10 @@ export async function request<T>(path: string, body?: unknown, timeoutMs = TIMEO
   };
   const sent = body === undefined ? { headers } : { method: 'POST', body: JSON.stringify(body), headers };
   const response = await fetch(`/admin/api/${path}`, { ...sent, signal: AbortSignal.timeout(timeoutMs) }).catch(() => null);
-  if (response === null) throw new Error('This server does not answer. Look whether it runs; another server shows the same page.');
+  if (response === null) throw new Error(t('This server does not answer. Look whether it runs; another server shows the same page.'));
   const answer: unknown = await response.json().catch(() => null);
   if (response.ok) return answer as T;
   const { detail, signInUrl } = (answer ?? {}) as { detail?: unknown; signInUrl?: unknown };
-  const text = typeof detail === 'string' ? detail : `The server answered ${response.status}.`;
+  const text = typeof detail === 'string' ? detail : t('The server answered {status}.', { status: response.status });
   throw new Refusal(text, response.status, typeof signInUrl === 'string' ? signInUrl : null);
 }
