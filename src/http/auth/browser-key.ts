@@ -52,7 +52,7 @@ export class BrowserKey {
   requireOperator(ctx: Koa.Context): void {
     const [, token = ''] = /^Bearer +(\S+)$/i.exec(ctx.get('authorization').trim()) ?? [];
     if (hash(token) === hash(this.operatorKey) || this.#hasSession(ctx)) return;
-    throw new RuntimeFault('SIGNED_OUT', 'Commands run as your user here, so an operator shows the key that Heph printed on its terminal when it started.');
+    throw new RuntimeFault('SIGNED_OUT', 'Commands run as your user here, so an operator shows the key that Heph printed on its terminal: set HEPH_OPERATOR_KEY to it.');
   }
 
   /** Answers what signs a browser in, and the page of one that is not. True: it is answered. */
