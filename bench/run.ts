@@ -10,10 +10,11 @@ import { claims } from './claims.ts';
 import { context } from './context.ts';
 import { gateway } from './gateway.ts';
 import { live } from './live.ts';
+import { runners } from './runners.ts';
 import { type Report, type Scenario, toTable } from './support/figures.ts';
 import { turns } from './turns.ts';
 
-const SCENARIOS: Readonly<Record<string, Scenario>> = { turns, claims, gateway, live, context };
+const SCENARIOS: Readonly<Record<string, Scenario>> = { turns, claims, gateway, live, context, runners };
 const RESULTS = fileURLToPath(new URL('./results/', import.meta.url));
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 

@@ -327,6 +327,14 @@ CREATE VIEW public.claim_order AS
     row_number() OVER (ORDER BY turn_of_workspace, served_at NULLS FIRST, created_at, id) AS rank
    FROM share s;
 
+-- TABLE installation
+
+CREATE TABLE public.installation (
+    id uuid DEFAULT gen_random_uuid() NOT NULL,
+    only_one boolean DEFAULT true NOT NULL,
+    CONSTRAINT installation_only_one_check CHECK (only_one)
+);
+
 -- TABLE llm_binding
 
 CREATE TABLE public.llm_binding (
@@ -644,6 +652,7 @@ CREATE TABLE public.sandbox (
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     ended_at timestamp with time zone,
     start_failed boolean DEFAULT false NOT NULL,
+    outlives_host boolean DEFAULT false NOT NULL,
     CONSTRAINT sandbox_credential_hash_check CHECK ((octet_length(credential_hash) = 32)),
     CONSTRAINT sandbox_ended CHECK (((state = 'ENDED'::text) = (ended_at IS NOT NULL))),
     CONSTRAINT sandbox_start_failed CHECK (((NOT start_failed) OR (state = 'ENDED'::text))),
@@ -828,6 +837,16 @@ ALTER TABLE ONLY public.account
 
 ALTER TABLE ONLY public.agent_run
     ADD CONSTRAINT agent_run_pkey PRIMARY KEY (id);
+
+-- CONSTRAINT installation installation_only_one_key
+
+ALTER TABLE ONLY public.installation
+    ADD CONSTRAINT installation_only_one_key UNIQUE (only_one);
+
+-- CONSTRAINT installation installation_pkey
+
+ALTER TABLE ONLY public.installation
+    ADD CONSTRAINT installation_pkey PRIMARY KEY (id);
 
 -- CONSTRAINT llm_connection llm_connection_name_key
 
@@ -1160,6 +1179,10 @@ CREATE INDEX ix_sandbox_conversation ON public.sandbox USING btree (conversation
 -- INDEX ix_sandbox_host
 
 CREATE INDEX ix_sandbox_host ON public.sandbox USING btree (host_id) WHERE (state <> 'ENDED'::text);
+
+-- INDEX ix_sandbox_outlives
+
+CREATE INDEX ix_sandbox_outlives ON public.sandbox USING btree (host_id) WHERE (outlives_host AND (state <> 'ENDED'::text));
 
 -- INDEX ix_sandbox_start_failed
 
