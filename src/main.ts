@@ -88,7 +88,8 @@ async function serve(config: Config, log: Log): Promise<number> {
 
 /** For another browser. */
 function sayLink({ browserKey, ports }: RunningServer): void {
-  if (browserKey) process.stdout.write(`  That link has been used. For another browser: http://localhost:${ports.web}${browserKey.path}\n\n`);
+  if (browserKey)
+    process.stdout.write(`  That link has been used. For another browser: http://localhost:${ports.web}${browserKey.path}\n\n`);
 }
 
 /** A file into which the output goes could be read by a command; a terminal cannot. */

@@ -10,7 +10,7 @@ import { StartError } from './database.ts';
 import type { HttpListener } from './http/index.ts';
 import { systemClock } from './kernel/clock.ts';
 import { errorKind, type Log } from './kernel/log.ts';
-import { commandWarning, commandsRunAsUs, isolationNote, localHost, prepareLocalSandboxes } from './local-sandboxes.ts';
+import { commandsRunAsUs, commandWarning, isolationNote, localHost, prepareLocalSandboxes } from './local-sandboxes.ts';
 
 export interface HostParts {
   readonly db: Database;

@@ -44,7 +44,10 @@ export async function openPeople({ config, db, log, changes, browserKey = null }
   return { authenticator: localAuthenticator(accountId, browserKey), ...rest };
 }
 
-function oidcDoors(auth: OidcConfig, { config, db, log, changes }: Omit<Deps, 'browserKey'>): Pick<PeopleParts, 'authenticator' | 'signIn'> {
+function oidcDoors(
+  auth: OidcConfig,
+  { config, db, log, changes }: Omit<Deps, 'browserKey'>,
+): Pick<PeopleParts, 'authenticator' | 'signIn'> {
   const { publicUrl, clientId, clientSecret, scopes, sessionMaxMs, sessionIdleMs } = auth;
   const [site, cookies] = [new PublicSite(publicUrl), new Cookies(publicUrl.protocol === 'https:')];
   const issuerOf = (issuer: URL) => new Issuer({ issuer, clientId, clientSecret, clock: systemClock, log });

@@ -11,7 +11,13 @@ import { bring } from '../../sandbox-runner/assign.ts';
 import { awaitAssignment } from '../../sandbox-runner/assignment-door.ts';
 import { uuidv7 } from '../../src/kernel/ids.ts';
 
-const assignment = (credential: string) => ({ gateway: 'http://heph:8081', credential, conversationId: uuidv7(), bash: true, workDir: '/w' });
+const assignment = (credential: string) => ({
+  gateway: 'http://heph:8081',
+  credential,
+  conversationId: uuidv7(),
+  bash: true,
+  workDir: '/w',
+});
 
 describe('a runner in a pod', () => {
   const dirs: string[] = [];

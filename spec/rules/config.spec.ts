@@ -112,11 +112,22 @@ describe('the settings', () => {
   });
 
   it('want all of a cluster, and name what is missing', () => {
-    const cluster = { HEPH_SANDBOX_HOST: 'kubernetes', HEPH_KUBERNETES_WARM_POOL: 'runners', HEPH_KUBERNETES_AGENT_URL: 'http://heph-agent:8081' };
-    expect(readConfig(cluster, '/').kubernetes).to.deep.include({ namespace: null, warmPool: 'runners', readyMs: 120_000, suspendedMs: 3_600_000 });
+    const cluster = {
+      HEPH_SANDBOX_HOST: 'kubernetes',
+      HEPH_KUBERNETES_WARM_POOL: 'runners',
+      HEPH_KUBERNETES_AGENT_URL: 'http://heph-agent:8081',
+    };
+    expect(readConfig(cluster, '/').kubernetes).to.deep.include({
+      namespace: null,
+      warmPool: 'runners',
+      readyMs: 120_000,
+      suspendedMs: 3_600_000,
+    });
     expect(readConfig({}, '/').kubernetes).to.equal(null);
     for (const name of ['HEPH_KUBERNETES_WARM_POOL', 'HEPH_KUBERNETES_AGENT_URL']) {
-      expect(problems({ ...cluster, [name]: '' }), name).to.deep.equal([`${name} is not set, and HEPH_SANDBOX_HOST is kubernetes. Set it.`]);
+      expect(problems({ ...cluster, [name]: '' }), name).to.deep.equal([
+        `${name} is not set, and HEPH_SANDBOX_HOST is kubernetes. Set it.`,
+      ]);
     }
     for (const bad of ['Runners', 'a/b', '-a', '']) {
       const said = problems({ ...cluster, HEPH_KUBERNETES_NAMESPACE: bad });

@@ -9,7 +9,7 @@ import { systemClock } from '../../src/kernel/clock.ts';
 import { type ConversationId, type SandboxId, uuidv7 } from '../../src/kernel/ids.ts';
 import { until } from '../support/actors.ts';
 import { FakeKubernetes } from '../support/fake-kubernetes.ts';
-import { StubPod } from '../support/fake-pods.ts';
+import type { StubPod } from '../support/fake-pods.ts';
 import { NotedLog } from '../support/noted-log.ts';
 
 const INSTALLATION = uuidv7();
@@ -241,7 +241,9 @@ describe('pods of a cluster as sandboxes', function () {
     await ready(it, again);
     expect(fake.claims, 'no third claim').to.have.length(2);
     expect(fake.claims[0]?.metadata.name).to.equal(`heph-${row.sandboxId}`);
-    expect(fake.claims[0]?.metadata.labels).to.include({ [LABELS.sandbox]: again.sandboxId }).and.not.have.property(LABELS.resting);
+    expect(fake.claims[0]?.metadata.labels)
+      .to.include({ [LABELS.sandbox]: again.sandboxId })
+      .and.not.have.property(LABELS.resting);
     const assignment = (fake.claims[0] && (fake.podOf(fake.claims[0]) as StubPod))?.assignment;
     expect(assignment?.credential).to.equal(again.credential).and.not.equal(row.credential);
     expect(it.exits).to.deep.equal([]);

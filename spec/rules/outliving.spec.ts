@@ -71,7 +71,10 @@ describe('a sandbox that outlives its server', () => {
     await endHost(db, gone);
     const self = { id: other, predecessorOf: null };
     const ago = (seconds: number) =>
-      run(db, sql.unsafe`update sandbox_host set ended_at = clock_timestamp() - ${seconds} * interval '1 s' where id = ${gone} returning 1`);
+      run(
+        db,
+        sql.unsafe`update sandbox_host set ended_at = clock_timestamp() - ${seconds} * interval '1 s' where id = ${gone} returning 1`,
+      );
     await ago(110);
     await endDeadHosts(db, self, FAR);
     expect(await liveAmong(db, [box.id])).to.deep.equal(new Set([box.id]));

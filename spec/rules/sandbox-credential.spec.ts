@@ -16,7 +16,13 @@ import { emptyLedger, makePerson, run } from '../support/ledger.ts';
 
 type Claimed = { readonly id: string; readonly epoch: number };
 
-const ENTRY = { type: 'message', id: 'a1', parentId: null, timestamp: '2026-01-01T00:00:00.000Z', message: { role: 'assistant', content: [] } };
+const ENTRY = {
+  type: 'message',
+  id: 'a1',
+  parentId: null,
+  timestamp: '2026-01-01T00:00:00.000Z',
+  message: { role: 'assistant', content: [] },
+};
 /** Every call of a run, with a body that is right. */
 const CALLS: Readonly<Record<string, object | undefined>> = {
   context: undefined,
@@ -100,7 +106,10 @@ describe('the credential of a sandbox', () => {
   it('is worth nothing once its sandbox was replaced: every call is refused, also for the next epoch of the run that it had', async () => {
     const rig = await open();
     const old = await running(rig);
-    await run(database.db, sql.unsafe`update sandbox set state = 'ENDED', ended_at = clock_timestamp() where state <> 'ENDED' returning id`);
+    await run(
+      database.db,
+      sql.unsafe`update sandbox set state = 'ENDED', ended_at = clock_timestamp() where state <> 'ENDED' returning id`,
+    );
     expect(await answers(old, old.run)).to.deep.equal(all('401 SANDBOX_UNKNOWN'));
     expect((await old.sandbox.next(0)).status).to.equal(401);
     await rig.actors.reap();

@@ -85,11 +85,15 @@ export class RunnerPod implements RunningPod {
 
   async exec(command: readonly string[], line: string): Promise<{ code: number; out: string }> {
     const [program, ...args] = command;
-    const child = spawn(program === 'node' ? process.execPath : String(program), args.map((arg) => this.#inside(arg)), {
-      cwd: root,
-      env: { PATH: process.env['PATH'] },
-      stdio: ['pipe', 'pipe', 'ignore'],
-    });
+    const child = spawn(
+      program === 'node' ? process.execPath : String(program),
+      args.map((arg) => this.#inside(arg)),
+      {
+        cwd: root,
+        env: { PATH: process.env['PATH'] },
+        stdio: ['pipe', 'pipe', 'ignore'],
+      },
+    );
     let out = '';
     child.stdout?.on('data', (chunk: Buffer) => {
       out += chunk.toString('utf8');

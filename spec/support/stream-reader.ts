@@ -14,6 +14,8 @@ export class StreamReader {
   readonly seen = new Set<string>();
   /** What is shown of each turn, by its id. */
   readonly shown = new Map<string, LiveText>();
+  /** Ended turns: a word that comes after the end is not shown. */
+  readonly #over = new Set<string>();
   readonly #url: string;
   readonly #life: Promise<void>;
   #stream: SseClient | null = null;
@@ -46,10 +48,12 @@ export class StreamReader {
       }
       let at = 0;
       const stream = this.#stream;
-      await stream.until(() => {
-        for (; at < stream.received.length; at++) this.#take(stream.received[at] as SseClient['received'][number]);
-        return this.#closed || this.gaps.length > 0; // a gap is cured by a snapshot
-      }).catch(() => undefined); // it ended
+      await stream
+        .until(() => {
+          for (; at < stream.received.length; at++) this.#take(stream.received[at] as SseClient['received'][number]);
+          return this.#closed || this.gaps.length > 0; // a gap is cured by a snapshot
+        })
+        .catch(() => undefined); // it ended
       if (stream.over && !this.#closed) this.hints.push(stream.retryMs);
       await stream.close();
       await comeBack(Math.min(COME_BACK_MAX_MS, stream.retryMs ?? 0));
@@ -62,12 +66,14 @@ export class StreamReader {
       for (const partial of event.data.partials) this.#fold(partial);
     } else if (event.event === 'partial') this.#fold(event.data);
     else if (event.event === 'turn' && ['DONE', 'FAILED', 'STOPPED'].includes(event.data.status)) {
+      this.#over.add(event.data.id);
       this.shown.delete(event.data.id);
     }
   }
 
   #fold(partial: Parameters<typeof foldPartial>[1]): void {
     const folded = foldPartial(this.shown.get(partial.turnId), partial, null);
+    if (this.#over.has(partial.turnId)) return;
     this.seen.add(partial.turnId);
     if (folded) this.shown.set(partial.turnId, folded);
   }

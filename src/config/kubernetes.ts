@@ -34,7 +34,11 @@ export function readKubernetes(read: Reader): KubernetesConfig | null {
       read.problems.push(`${variable} is not set, and HEPH_SANDBOX_HOST is kubernetes. Set it.`);
   }
   if (agentUrl !== null && agentUrl.href !== `${agentUrl.origin}/`) {
-    read.bad('HEPH_KUBERNETES_AGENT_URL', agentUrl.origin + agentUrl.pathname, 'an origin without a path, for example http://heph-agent:8081');
+    read.bad(
+      'HEPH_KUBERNETES_AGENT_URL',
+      agentUrl.origin + agentUrl.pathname,
+      'an origin without a path, for example http://heph-agent:8081',
+    );
   }
   return warmPool === null || agentUrl === null ? null : { namespace, warmPool, agentUrl, readyMs, suspendedMs };
 }

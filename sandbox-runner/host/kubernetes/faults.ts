@@ -9,16 +9,7 @@ import { TRANSIENT } from '../../../src/kernel/transient.ts';
  * token is not accepted (401), `forbidden`: RBAC (403), `invalid` (400, 422). `busy` (429). `away`: no answer, or one that it could not give.
  * `refused`: the pod did not take the credential.
  */
-export type ClusterFaultKind =
-  | 'taken'
-  | 'missing'
-  | 'expired'
-  | 'unauthorised'
-  | 'forbidden'
-  | 'invalid'
-  | 'busy'
-  | 'away'
-  | 'refused';
+export type ClusterFaultKind = 'taken' | 'missing' | 'expired' | 'unauthorised' | 'forbidden' | 'invalid' | 'busy' | 'away' | 'refused';
 
 export class ClusterFault extends Error {
   override readonly name = 'ClusterFault';

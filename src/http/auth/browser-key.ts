@@ -45,14 +45,20 @@ export class BrowserKey {
   /** Throws SIGNED_OUT unless the browser has signed in. */
   require(ctx: Koa.Context): void {
     if (this.#hasSession(ctx)) return;
-    throw new RuntimeFault('SIGNED_OUT', 'Commands run as your user here, so a sign-in is needed. Open the link that Heph printed when it started.');
+    throw new RuntimeFault(
+      'SIGNED_OUT',
+      'Commands run as your user here, so a sign-in is needed. Open the link that Heph printed when it started.',
+    );
   }
 
   /** The same for operators, whose programs show the key. */
   requireOperator(ctx: Koa.Context): void {
     const [, token = ''] = /^Bearer +(\S+)$/i.exec(ctx.get('authorization').trim()) ?? [];
     if (hash(token) === hash(this.operatorKey) || this.#hasSession(ctx)) return;
-    throw new RuntimeFault('SIGNED_OUT', 'Commands run as your user here, so an operator shows the key that Heph printed on its terminal: set HEPH_OPERATOR_KEY to it.');
+    throw new RuntimeFault(
+      'SIGNED_OUT',
+      'Commands run as your user here, so an operator shows the key that Heph printed on its terminal: set HEPH_OPERATOR_KEY to it.',
+    );
   }
 
   /** Answers what signs a browser in, and the page of one that is not. True: it is answered. */
