@@ -21,7 +21,9 @@ const assignment = (credential: string) => ({
 
 describe('a runner in a pod', () => {
   const dirs: string[] = [];
+  const closed = new AbortController();
   after(() => {
+    closed.abort();
     for (const dir of dirs) rmSync(dir, { recursive: true });
   });
 
@@ -29,7 +31,7 @@ describe('a runner in a pod', () => {
     const dir = mkdtempSync(path.join(tmpdir(), 'heph-door-'));
     dirs.push(dir);
     const socket = path.join(dir, 'assignment.sock');
-    return { socket, assigned: awaitAssignment(socket) };
+    return { socket, assigned: awaitAssignment(socket, closed.signal) };
   }
 
   it('takes one assignment, confirms the same when its answer was lost, and refuses every other', async () => {
@@ -67,7 +69,7 @@ describe('a runner in a pod', () => {
     dirs.push(dir);
     const socket = path.join(dir, 'assignment.sock');
     writeFileSync(socket, 'left behind');
-    const assigned = awaitAssignment(socket);
+    const assigned = awaitAssignment(socket, closed.signal);
     await bring(socket, JSON.stringify(assignment('right')));
     await assigned;
     expect(statSync(socket).mode & 0o777).to.equal(0o600);
