@@ -11,10 +11,11 @@ import { context } from './context.ts';
 import { gateway } from './gateway.ts';
 import { live } from './live.ts';
 import { observing } from './observing.ts';
+import { runners } from './runners.ts';
 import { type Report, type Scenario, toTable } from './support/figures.ts';
 import { turns } from './turns.ts';
 
-const SCENARIOS: Readonly<Record<string, Scenario>> = { turns, claims, gateway, live, context, observing };
+const SCENARIOS: Readonly<Record<string, Scenario>> = { turns, claims, gateway, live, context, observing, runners };
 const RESULTS = fileURLToPath(new URL('./results/', import.meta.url));
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 

@@ -13,8 +13,11 @@ import { readLines } from './protocol.ts';
 /** Somebody who connects and says nothing is hung up on, milliseconds. */
 const SAYS_MAX_MS = 10_000;
 
-/** Listens, and resolves with the first assignment; the door stays open to confirm it. Rejects when the socket cannot be made. */
-export function awaitAssignment(socketPath: string): Promise<RunnerAssignment> {
+/**
+ * Listens, and resolves with the first assignment; the door stays open to confirm it, until `closed` aborts (a runner never closes it).
+ * Rejects when the socket cannot be made.
+ */
+export function awaitAssignment(socketPath: string, closed?: AbortSignal): Promise<RunnerAssignment> {
   const assigned = Promise.withResolvers<RunnerAssignment>();
   let taken: Buffer | null = null;
 
@@ -44,7 +47,7 @@ export function awaitAssignment(socketPath: string): Promise<RunnerAssignment> {
   server.on('error', assigned.reject);
   rmSync(socketPath, { force: true }); // of a process before this one in the same pod
   const before = process.umask(0o177);
-  server.listen(socketPath);
+  server.listen({ path: socketPath, ...(closed ? { signal: closed } : {}) });
   process.umask(before);
   return assigned.promise;
 }

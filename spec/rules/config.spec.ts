@@ -112,6 +112,31 @@ describe('the settings', () => {
     expect(readConfig({}, '/').auth).to.deep.equal({ kind: 'local' });
   });
 
+  it('want all of a cluster, and name what is missing', () => {
+    const cluster = {
+      HEPH_SANDBOX_HOST: 'kubernetes',
+      HEPH_KUBERNETES_WARM_POOL: 'runners',
+      HEPH_KUBERNETES_AGENT_URL: 'http://heph-agent:8081',
+    };
+    expect(readConfig(cluster, '/').kubernetes).to.deep.include({
+      namespace: null,
+      warmPool: 'runners',
+      readyMs: 120_000,
+      suspendedMs: 3_600_000,
+    });
+    expect(readConfig({}, '/').kubernetes).to.equal(null);
+    for (const name of ['HEPH_KUBERNETES_WARM_POOL', 'HEPH_KUBERNETES_AGENT_URL']) {
+      expect(problems({ ...cluster, [name]: '' }), name).to.deep.equal([
+        `${name} is not set, and HEPH_SANDBOX_HOST is kubernetes. Set it.`,
+      ]);
+    }
+    for (const bad of ['Runners', 'a/b', '-a', '']) {
+      const said = problems({ ...cluster, HEPH_KUBERNETES_NAMESPACE: bad });
+      expect(said, bad).to.have.length(bad === '' ? 0 : 1);
+    }
+    expect(problems({ ...cluster, HEPH_KUBERNETES_AGENT_URL: 'http://heph:8081/path' })[0]).to.include('an origin without a path');
+  });
+
   it('open to the network with a sign-in, but never with commands that are not isolated', () => {
     expect(problems({ ...OIDC, HEPH_BIND: '0.0.0.0' })).to.deep.equal([]);
     expect(problems({ ...OIDC, HEPH_SANDBOX_ALLOW_UNISOLATED: 'true' })[0]).to.match(/^HEPH_SANDBOX_ALLOW_UNISOLATED is "true"/);

@@ -31,14 +31,12 @@ describe('a sandbox that outlives its server', () => {
     const { db } = database;
     const [gone, a, b] = [await makeHost(db), await makeHost(db), await makeHost(db)];
     const boxes = [await outliving(gone), await outliving(gone), await outliving(gone)];
-    const local = await makeSandbox(db, boxes[0]?.person as never, await makeMain(db, await makePerson(db)), gone).catch(() => null);
     expect(await idsOf(a), 'of a server that is there').to.deep.equal([]);
     await endHost(db, gone);
     const taken = (await Promise.all([idsOf(a), idsOf(b)])).flat();
     const rest = [...(await idsOf(a)), ...(await idsOf(b))];
     expect(taken).to.have.length(new Set(taken).size);
     expect(rest).to.have.members(boxes.map(({ id }) => id));
-    expect(local).to.equal(null);
   });
 
   it('is not taken over from a server that lives, nor by one that was itself taken for dead', async () => {
@@ -95,9 +93,7 @@ describe('a sandbox that outlives its server', () => {
 
   it('carries the same installation for ever', async () => {
     expect(await installationId(database.db)).to.equal(await installationId(database.db));
-    await run(database.db, sql.unsafe`insert into installation default values returning 1`).then(
-      () => expect.fail('there is one installation in a database'),
-      (error: Error) => expect(error.message).to.match(/unique|violat/i),
-    );
+    await run(database.db, sql.unsafe`insert into installation default values returning 1`).catch(() => null);
+    expect(await run(database.db, sql.unsafe`select id from installation`)).to.have.length(1);
   });
 });

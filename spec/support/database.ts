@@ -73,6 +73,14 @@ export async function freshDatabase(): Promise<{ url: string; drop(): Promise<vo
   return { url, drop: () => dropDatabase(adminUrl, name) };
 }
 
+/** Url of a database without a schema and a function that drops it. */
+export async function blankDatabase(): Promise<{ url: string; drop(): Promise<void> }> {
+  shared ??= startServer();
+  const { adminUrl } = await shared;
+  const name = `heph_${randomUUID().slice(0, 8)}`;
+  return { url: await createDatabase(adminUrl, name), drop: () => dropDatabase(adminUrl, name) };
+}
+
 /** Called once at the end of the mocha process (spec/support/global.ts). */
 export async function stopSharedServer(): Promise<void> {
   const server = await shared;

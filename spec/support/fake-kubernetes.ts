@@ -12,6 +12,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Duplex } from 'node:stream';
 import { json } from 'node:stream/consumers';
+import { type FakeObject, type Fault, merge, NoResponse, refuse, type SeenRequest, selects, send, write } from './fake-kubernetes-parts.ts';
 import { type PodMaker, type RunningPod, StubPod } from './fake-pods.ts';
 import { FakeWebSocket } from './fake-websocket.ts';
 
@@ -22,45 +23,11 @@ const REVIEWS = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
 const EXEC = new RegExp(`^/api/v1/namespaces/${NAMESPACE}/pods/([^/]+)/exec$`);
 const [STDIN, STDOUT, STATUS] = [0, 1, 3];
 
-interface FakeObject {
-  apiVersion: string;
-  kind: string;
-  metadata: {
-    name: string;
-    uid: string;
-    resourceVersion: string;
-    labels: Record<string, string>;
-    annotations: Record<string, string>;
-    [field: string]: unknown;
-  };
-  // biome-ignore lint/suspicious/noExplicitAny: objects of a cluster, as they come.
-  spec: any;
-  // biome-ignore lint/suspicious/noExplicitAny: the same.
-  status: any;
-}
-
 interface FakeSandbox {
   readonly name: string;
   mode: 'Running' | 'Suspended';
   pod: RunningPod | null;
   address: string | null;
-}
-
-export interface SeenRequest {
-  readonly method: string;
-  readonly path: string;
-  readonly body: unknown;
-}
-
-export interface Fault {
-  readonly method?: string;
-  /** A part of the path, for example `sandboxclaims` or `exec`. */
-  readonly path?: string;
-  readonly status: number;
-  readonly retryAfterS?: number;
-  /** The call is done first: only its answer is lost. */
-  readonly afterwards?: boolean;
-  times: number;
 }
 
 export class FakeKubernetes {
@@ -217,20 +184,46 @@ export class FakeKubernetes {
     const [kind, name] = url.pathname.startsWith(CLAIMS)
       ? ['sandboxclaims', url.pathname.slice(CLAIMS.length + 1)]
       : ['sandboxes', url.pathname.slice(SANDBOXES.length + 1)];
-    if (url.pathname === REVIEWS) return this.#review(body, response);
+    if (url.pathname === REVIEWS) {
+      this.#review(body, response);
+      return;
+    }
     const verb = name === '' && method === 'GET' ? 'list' : { GET: 'get', POST: 'create', PATCH: 'patch', DELETE: 'delete' }[method];
-    if (this.forbidden.has(`${verb} ${kind}`)) return refuse(response, 403);
-    if (kind === 'sandboxes') return this.#answerSandbox(name, method === 'PATCH' ? body : null, response);
-    if (name === '' && method === 'GET') return url.searchParams.get('watch') ? this.#watch(url, response) : this.#list(url, response);
+    if (this.forbidden.has(`${verb} ${kind}`)) {
+      refuse(response, 403);
+      return;
+    }
+    if (kind === 'sandboxes') {
+      this.#answerSandbox(name, method === 'PATCH' ? body : null, response);
+      return;
+    }
+    if (name === '' && method === 'GET') {
+      if (url.searchParams.get('watch')) this.#watch(url, response);
+      else this.#list(url, response);
+      return;
+    }
     if (method === 'POST') {
-      if (this.#claims.has(body.metadata.name)) return refuse(response, 409);
-      return send(response, 201, this.#create(body));
+      if (this.#claims.has(body.metadata.name)) {
+        refuse(response, 409);
+        return;
+      }
+      send(response, 201, this.#create(body));
+      return;
     }
     const claim = this.#claims.get(name);
-    if (!claim) return refuse(response, 404);
-    if (method === 'PATCH') return this.#patch(claim, body, response);
+    if (!claim) {
+      refuse(response, 404);
+      return;
+    }
+    if (method === 'PATCH') {
+      this.#patch(claim, body, response);
+      return;
+    }
     if (method === 'DELETE') {
-      if (body?.preconditions?.uid !== undefined && body.preconditions.uid !== claim.metadata.uid) return refuse(response, 409);
+      if (body?.preconditions?.uid !== undefined && body.preconditions.uid !== claim.metadata.uid) {
+        refuse(response, 409);
+        return;
+      }
       this.deleteClaim(name);
     }
     send(response, 200, claim);
@@ -246,7 +239,10 @@ export class FakeKubernetes {
   // biome-ignore lint/suspicious/noExplicitAny: a request's body, as it comes.
   #answerSandbox(name: string, patch: any, response: ServerResponse): void {
     const sandbox = this.#sandboxes.get(name);
-    if (!sandbox) return refuse(response, 404);
+    if (!sandbox) {
+      refuse(response, 404);
+      return;
+    }
     if (patch) this.#setMode(sandbox, patch.spec.operatingMode);
     const metadata = { name, uid: `uid-of-${name}`, resourceVersion: '1', annotations: { 'agents.x-k8s.io/pod-name': `pod-of-${name}` } };
     send(response, 200, { apiVersion: 'agents.x-k8s.io/v1beta1', kind: 'Sandbox', metadata, spec: { operatingMode: sandbox.mode } });
@@ -254,11 +250,14 @@ export class FakeKubernetes {
 
   #setMode(sandbox: FakeSandbox, mode: FakeSandbox['mode']): void {
     sandbox.mode = mode;
-    if (mode === 'Running') return void this.#run(sandbox);
+    if (mode === 'Running') {
+      void this.#run(sandbox);
+      return;
+    }
     const { pod } = sandbox;
     sandbox.pod = null;
     sandbox.address = null;
-    this.#setReady(sandbox, false, 'SandboxSuspended');
+    this.#setReady(sandbox, 'SandboxSuspended');
     void pod?.end('gracefully');
   }
 
@@ -272,7 +271,7 @@ export class FakeKubernetes {
     this.#tell('ADDED', claim);
     const sandbox: FakeSandbox = { name, mode: 'Running', pod: null, address: null };
     this.#sandboxes.set(name, sandbox);
-    this.#setReady(sandbox, false, 'DependenciesNotReady');
+    this.#setReady(sandbox, 'DependenciesNotReady');
     void this.#run(sandbox);
     return claim;
   }
@@ -288,15 +287,16 @@ export class FakeKubernetes {
     await pod.ready.catch(() => undefined);
     if (!isCurrent()) return;
     sandbox.address = `10.0.0.${++this.#addresses}`;
-    this.#setReady(sandbox, true, 'DependenciesReady');
+    this.#setReady(sandbox, 'DependenciesReady');
   }
 
   #finish(sandbox: FakeSandbox, phase: 'Succeeded' | 'Failed'): void {
     sandbox.pod = null;
-    this.#setReady(sandbox, false, `Pod${phase}`, [{ type: 'Finished', status: 'True', reason: `Pod${phase}` }]);
+    this.#setReady(sandbox, `Pod${phase}`, [{ type: 'Finished', status: 'True', reason: `Pod${phase}` }]);
   }
 
-  #setReady(sandbox: FakeSandbox, ready: boolean, reason: string, more: readonly object[] = []): void {
+  #setReady(sandbox: FakeSandbox, reason: string, more: readonly object[] = []): void {
+    const ready = reason === 'DependenciesReady';
     const claim = this.#claims.get(sandbox.name);
     if (!claim) return;
     claim.status = {
@@ -309,7 +309,10 @@ export class FakeKubernetes {
   // biome-ignore lint/suspicious/noExplicitAny: a merge patch.
   #patch(claim: FakeObject, patch: any, response: ServerResponse): void {
     const at = patch.metadata?.resourceVersion;
-    if (at !== undefined && at !== claim.metadata.resourceVersion) return refuse(response, 409);
+    if (at !== undefined && at !== claim.metadata.resourceVersion) {
+      refuse(response, 409);
+      return;
+    }
     for (const part of ['labels', 'annotations'] as const) merge(claim.metadata[part], patch.metadata?.[part] ?? {});
     if (patch.spec) claim.spec = { ...claim.spec, ...patch.spec };
     this.#tell('MODIFIED', claim);
@@ -322,7 +325,10 @@ export class FakeKubernetes {
   }
 
   #watch(url: URL, response: ServerResponse): void {
-    if (this.forbidden.has('watch sandboxclaims')) return refuse(response, 403);
+    if (this.forbidden.has('watch sandboxclaims')) {
+      refuse(response, 403);
+      return;
+    }
     const from = Number(url.searchParams.get('resourceVersion'));
     const selector = url.searchParams.get('labelSelector') ?? '';
     response.writeHead(200, { 'content-type': 'application/json' });
@@ -381,43 +387,5 @@ export class FakeKubernetes {
     const waiting = [...this.#waiting];
     this.#waiting.clear();
     for (const resolve of waiting) resolve();
-  }
-}
-
-/** Where the answer of a call goes whose caller never hears of it. */
-class NoResponse {
-  writeHead(): this {
-    return this;
-  }
-
-  end(): void {
-    // Nobody reads it.
-  }
-}
-
-function send(response: ServerResponse, status: number, body: object): void {
-  response.writeHead(status, { 'content-type': 'application/json' });
-  response.end(JSON.stringify(body));
-}
-
-function refuse(response: ServerResponse, status: number, retryAfterS?: number): void {
-  const more = retryAfterS === undefined ? {} : { 'retry-after': String(retryAfterS) };
-  response.writeHead(status, { 'content-type': 'application/json', ...more });
-  response.end(JSON.stringify({ kind: 'Status', status: 'Failure', code: status, message: 'No.' }));
-}
-
-function write({ response, selector }: { response: ServerResponse; selector: string }, type: string, object: FakeObject): void {
-  if (selects(selector, object)) response.write(`${JSON.stringify({ type, object })}\n`);
-}
-
-function selects(selector: string | null, { metadata }: FakeObject): boolean {
-  const [name = '', value = ''] = (selector ?? '').split('=');
-  return !selector || metadata.labels[name] === value;
-}
-
-function merge(into: Record<string, string>, patch: Record<string, string | null>): void {
-  for (const [name, value] of Object.entries(patch)) {
-    if (value === null) delete into[name];
-    else into[name] = value;
   }
 }

@@ -131,7 +131,7 @@ export const conversationSchema = z.object({
 export type Conversation = z.infer<typeof conversationSchema>;
 
 /** Whether an AI model may work for this person in this workspace. While it may not, each turn fails with the refusal AI_CHOICE. */
-export const aiChoiceSchema = z.strictObject({ allowed: z.boolean() });
+export const aiChoiceSchema = z.object({ allowed: z.boolean() });
 export type AiChoice = z.infer<typeof aiChoiceSchema>;
 /** A question, an answer or a digest that was found. `matches` are parts of `excerpt`, in UTF-16 units, in order and apart from each other. */
 export const webSearchHitSchema = z.object({

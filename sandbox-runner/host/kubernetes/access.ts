@@ -6,14 +6,13 @@ import type { Cluster, Need } from './cluster.ts';
 import { type ClusterFault, toClusterFault } from './faults.ts';
 import { CLAIMS, SANDBOXES } from './objects.ts';
 
-const needs = (group: string, resource: string, verbs: readonly string[], subresource?: string): Need[] =>
-  verbs.map((verb) => ({ group, resource, verb, ...(subresource === undefined ? {} : { subresource }) }));
+const needs = (of: Omit<Need, 'verb'>, verbs: readonly string[]): Need[] => verbs.map((verb) => ({ ...of, verb }));
 
 /** All that this server does in its namespace. A web socket is asked for by GET, and newer clusters want `create` for it as well. */
 export const NEEDS: readonly Need[] = [
-  ...needs(CLAIMS.group, CLAIMS.plural, ['get', 'list', 'watch', 'create', 'patch', 'delete']),
-  ...needs(SANDBOXES.group, SANDBOXES.plural, ['get', 'patch']),
-  ...needs('', 'pods', ['get', 'create'], 'exec'),
+  ...needs({ group: CLAIMS.group, resource: CLAIMS.plural }, ['get', 'list', 'watch', 'create', 'patch', 'delete']),
+  ...needs({ group: SANDBOXES.group, resource: SANDBOXES.plural }, ['get', 'patch']),
+  ...needs({ group: '', resource: 'pods', subresource: 'exec' }, ['get', 'create']),
 ];
 
 /** While something is wrong it is looked at again this often. */

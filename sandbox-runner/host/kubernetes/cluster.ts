@@ -98,7 +98,10 @@ export class Cluster {
     let { version } = from;
     const over = Promise.withResolvers<void>();
     const hear = (type: string, object: { code?: number; metadata?: { resourceVersion?: string } }): void => {
-      if (type === 'ERROR') return over.reject(toClusterFault(object));
+      if (type === 'ERROR') {
+        over.reject(toClusterFault(object));
+        return;
+      }
       version = object.metadata?.resourceVersion ?? version;
       const claim = type === 'BOOKMARK' ? null : claimSchema.safeParse(object);
       if (claim?.success) tell({ type: type === 'DELETED' ? 'gone' : 'set', claim: claim.data });

@@ -64,6 +64,8 @@ export class KubernetesSandboxHost {
   readonly #access: Access;
   readonly #book: ClaimBook;
   readonly #pods = new Map<SandboxId, Pod>();
+  /** Claims whose row has just ended and that are not labelled as resting yet. */
+  readonly #suspending = new Set<string>();
   readonly #listeners = new Set<ExitListener>();
   readonly #work = new Set<Promise<unknown>>();
   readonly #timer: Timer;
@@ -238,6 +240,7 @@ export class KubernetesSandboxHost {
     const { name } = claim.metadata;
     const sandbox = claim.status?.sandbox?.name;
     if (suspendedMs === 0 || sandbox === undefined || isGoing(claim)) return this.#delete(name);
+    this.#suspending.add(name);
     try {
       this.#book.note(await cluster.patchClaim(name, patches.resting(this.#in(suspendedMs))));
       await cluster.setOperatingMode(sandbox, 'Suspended');
@@ -245,13 +248,15 @@ export class KubernetesSandboxHost {
     } catch (error) {
       log.warn('pod_not_suspended', { sandboxId: sandboxIdOf(claim), kind: toClusterFault(error).kind });
       await this.#delete(name);
+    } finally {
+      this.#suspending.delete(name);
     }
   }
 
   /** Claims of this installation that no row wants. Rows are written before claims, so a claim without a live row is over. */
   async #endOrphans(): Promise<void> {
     if (!this.#book.synced) return;
-    const claims = this.#book.claims.filter((claim) => !isResting(claim) && !isGoing(claim));
+    const claims = this.#book.claims.filter((claim) => !isResting(claim) && !isGoing(claim) && !this.#suspending.has(claim.metadata.name));
     const ids = claims.flatMap((claim) => sandboxIdOf(claim) ?? []);
     if (ids.length === 0) return;
     const live = await this.#options.liveAmong(ids).catch(() => null);

@@ -61,7 +61,7 @@ export class BrowserKey {
     if (this.#hasSession(ctx)) return;
     throw new RuntimeFault(
       'SIGNED_OUT',
-      'Commands run as your user here, so an operator shows the key that Heph printed on its terminal when it started.',
+      'Commands run as your user here, so an operator shows the key that Heph printed on its terminal: set HEPH_OPS_TOKEN to it.',
     );
   }
 
