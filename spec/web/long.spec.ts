@@ -130,16 +130,15 @@ describe('a conversation of 10,000 entries', function () {
     inBrowser(async (browsing) => {
       const page = await browsing.open(url, { viewport: DESK });
       await ready(page);
-      // What a reader sees stays where it is when an older page comes above it.
-      const firstSeen = () =>
-        page.evaluate(() => {
-          const edge = document.querySelector('.scroller')?.getBoundingClientRect().top ?? 0;
-          const seen = [...document.querySelectorAll('.message')].find((message) => message.getBoundingClientRect().top >= edge);
-          return { id: seen?.getAttribute('data-message-id') ?? '', top: Math.round(seen?.getBoundingClientRect().top ?? 0) };
-        });
       const pages = () => browsing.requests.filter((asked) => asked.includes('before=')).length;
-      await page.locator('.scroller').evaluate((box) => box.scrollTo(0, 250));
-      const before = await firstSeen();
+      // What a reader sees stays where it is when an older page comes above it. Scrolled and measured in one go: the page may come at once.
+      const before = await page.evaluate(() => {
+        const box = document.querySelector('.scroller');
+        box?.scrollTo(0, 250);
+        const edge = box?.getBoundingClientRect().top ?? 0;
+        const seen = [...document.querySelectorAll('.message')].find((message) => message.getBoundingClientRect().top >= edge);
+        return { id: seen?.getAttribute('data-message-id') ?? '', top: Math.round(seen?.getBoundingClientRect().top ?? 0) };
+      });
       await page.waitForFunction(() => (document.querySelector('.scroller')?.scrollTop ?? 0) > 2_000);
       const after = await page.evaluate(restingTop, before.id);
       expect(Math.abs(after - before.top)).to.be.lessThan(3);
