@@ -139,6 +139,25 @@ function insertOrigin({ slack, turnId, workspaceId }: SubmitParams) {
     from written w where ${slack !== null}::boolean`;
 }
 
+/** A free slot for a sandbox that waits, if the turn is admitted; no row in `slot` otherwise. */
+function slotFor(p: SubmitParams) {
+  return sql.fragment`
+    admitted as materialized (
+      select a.admission, (a.admission->>'deadlineMs')::int as deadline_ms,
+        least(${p.times.leaseTtlMs}::int, (a.admission->>'deadlineMs')::int + ${p.times.graceMs}::int) as lease_ms
+      from (select turn_admission(${p.workspaceId}::uuid, ${p.accountId}::uuid) as admission
+        where ${p.sandboxId}::uuid is not null) a
+      where a.admission->>'refusal' is null
+    ), slot as materialized (
+      select s.slot_no, a.admission, a.deadline_ms, a.lease_ms from turn_slot s join admitted a on true join sandbox b on b.id = ${p.sandboxId}::uuid and b.state <> 'ENDED'
+      where s.run_id is null and not s.retiring
+        and not exists (select 1 from agent_run r where r.conversation_id = ${p.conversationId}::uuid and r.state = 'LEASED')
+        and not exists (select 1 from claimable_turn)
+        and not exists (select 1 from claim_pause p where coalesce(p.workspace_id, ${p.workspaceId}::uuid) = ${p.workspaceId}::uuid
+          and coalesce(p.surface, ${p.surface}::text) = ${p.surface}::text)
+      order by s.slot_no limit 1 for update of s skip locked for share of b skip locked`;
+}
+
 function insertQuestion(db: Executor, p: SubmitParams): Promise<SubmitRow> {
   return db.one(sql.prepared('ledger_submit', submitRow)`
     with fence as materialized (
@@ -155,19 +174,7 @@ function insertQuestion(db: Executor, p: SubmitParams): Promise<SubmitRow> {
         and t.surface = ${p.surface}::text and t.request_id = ${p.requestId}::text
     ), room as materialized (
       select count(*)::int as queued from mentor_turn where conversation_id = ${p.conversationId}::uuid and status = 'QUEUED'
-    ), admitted as materialized (
-      select a.admission, (a.admission->>'deadlineMs')::int as deadline_ms,
-        least(${p.times.leaseTtlMs}::int, (a.admission->>'deadlineMs')::int + ${p.times.graceMs}::int) as lease_ms
-      from (select turn_admission(${p.workspaceId}::uuid, ${p.accountId}::uuid) as admission
-        where ${p.sandboxId}::uuid is not null) a
-      where a.admission->>'refusal' is null
-    ), slot as materialized (
-      select s.slot_no, a.admission, a.deadline_ms, a.lease_ms from turn_slot s join admitted a on true join sandbox b on b.id = ${p.sandboxId}::uuid and b.state <> 'ENDED'
-      where s.run_id is null and not s.retiring
-        and not exists (select 1 from agent_run r where r.conversation_id = ${p.conversationId}::uuid and r.state = 'LEASED')
-        and not exists (select 1 from claimable_turn)
-        and not exists (select 1 from claim_pause p where coalesce(p.workspace_id, ${p.workspaceId}::uuid) = ${p.workspaceId}::uuid and coalesce(p.surface, ${p.surface}::text) = ${p.surface}::text)
-      order by s.slot_no limit 1 for update of s skip locked for share of b skip locked
+    ), ${slotFor(p)}
     ), conv as (
       update mentor_conversation c set version = c.version + 1, last_seq = c.last_seq + 1,
         ${asItsPlace(p.slack)}
