@@ -1,33 +1,30 @@
 /**
- * Owns: how the actors are wired to each other, their bounds, their timers, and `Runtime`, the door that HTTP calls.
- * Does not own: what an actor does (its own folder), the order of a shutdown (main.ts).
+ * Owns: how the actors are wired to each other, their bounds and their timers.
+ * Does not own: what an actor does (its own folder), the door that HTTP calls (calls.ts), the order of a shutdown (main.ts).
  */
 
 import type { Grant, LeaseTimes } from '../db/ledger/claim.ts';
-import { findOrCreateMain, findTurn, ownsConversation } from '../db/ledger/conversation.ts';
 import type { ChangedConversation } from '../db/ledger/erase.ts';
-import { noteCall } from '../db/ledger/fence.ts';
 import type { TakenBack } from '../db/ledger/reap.ts';
 import type { EndedTurn } from '../db/ledger/refuse.ts';
 import type { Database } from '../db/pool.ts';
-import type { ContextResponse, TurnEndRequest } from '../src/contract/agent.ts';
+import type { ContextResponse } from '../src/contract/agent.ts';
 import type { Change } from '../src/contract/changes.ts';
 import type { Clock, Timer } from '../src/kernel/clock.ts';
-import { RuntimeFault } from '../src/kernel/faults.ts';
 import type { ConversationId, HostId, RunId, SandboxId } from '../src/kernel/ids.ts';
 import type { Log } from '../src/kernel/log.ts';
+import { type Conversations, createRuntime } from './calls.ts';
 import { CapacityBehaviour, type CapacityCommand } from './capacity/capacity.actor.ts';
-import type { ConversationCommand, ConversationReply, LeaseReply } from './conversation/commands.ts';
 import { ConversationBehaviour } from './conversation/conversation.actor.ts';
-import { ParkedPull } from './conversation/pulls.ts';
+import type { ParkedPull } from './conversation/pulls.ts';
 import { Renewals } from './conversation/renewals.ts';
 import { createEntryWrites, tellChanged } from './entry-writes.ts';
 import type { FailureTexts } from './failure-texts.ts';
-import { type ActorKind, ActorSystem, type ActorView, type KernelObserver, type SingleActor } from './kernel/index.ts';
+import { ActorSystem, type ActorView, type KernelObserver, type SingleActor } from './kernel/index.ts';
 import { Outbox, type OutboxOptions } from './outbox/index.ts';
 import type { ChangeSink, PartialSink, SandboxHost, TurnObserver } from './ports.ts';
 import { ReaperBehaviour, type ReaperCommand } from './reaper/reaper.actor.ts';
-import type { Attempt, EntryWrites, QuestionInput, Runtime, SubmitReply } from './runtime.ts';
+import type { Runtime } from './runtime.ts';
 import { SandboxesBehaviour, type SandboxesCommand } from './sandboxes/sandboxes.actor.ts';
 
 export interface ActorsDeps {
@@ -79,8 +76,6 @@ export interface Actors {
 
 /** Bounds of one server; each actor costs about 3 KB. */
 const CONVERSATIONS = { mailboxMax: 100, actorsMax: 50_000, idleMs: 60_000, handlerMs: 20_000, sweepMs: 5_000 };
-/** Remembered main conversations; a full book starts anew. */
-const MAINS_MAX = 20_000;
 /** What is told to a single actor never expires: an exit that nobody hears of would leave a sandbox alive in the rows. */
 const SINGLE = { mailboxMax: 100_000, handlerMs: 30_000, mailboxWaitMs: Number.POSITIVE_INFINITY };
 
@@ -95,8 +90,6 @@ const UNOBSERVED: TurnObserver = {
   erased: () => {},
 };
 
-type Conversations = ActorKind<ConversationCommand, ConversationReply, 'conversation'>;
-
 class Tree implements Actors {
   readonly #deps: ActorsDeps;
   readonly #system: ActorSystem;
@@ -107,13 +100,11 @@ class Tree implements Actors {
   readonly #outbox: Outbox | null;
   readonly #parked = new Set<ParkedPull>();
   readonly #active = new Set<ConversationId>();
-  /** Main conversations by person. One that turns out to be gone (erased, merged) is looked up again. */
-  readonly #mains = new Map<string, ConversationId>();
   readonly #timers: Timer[] = [];
   #claiming = true;
 
   readonly #turns: TurnObserver;
-  readonly #entryWrites: EntryWrites;
+  readonly runtime: Runtime;
 
   constructor(deps: ActorsDeps) {
     this.#deps = deps;
@@ -128,7 +119,7 @@ class Tree implements Actors {
     this.#reaper = this.#system.single('reaper', reaper, { ...SINGLE, mailboxMax: 10 });
     const renewals = new Renewals(db, clock, times.leaseTtlMs);
     const { changes, partials, maxFollowUps } = deps;
-    this.#entryWrites = createEntryWrites({
+    const entryWrites = createEntryWrites({
       ...{ db, changes, partials, graceMs: times.graceMs },
       changed: (change) => this.changed(change),
     });
@@ -147,6 +138,12 @@ class Tree implements Actors {
       self: { refresh: (id) => this.#conversations.tell(id, { type: 'Changed', version: 0 }) },
     });
     this.#conversations = this.#system.kind('conversation', behaviour, CONVERSATIONS);
+    this.runtime = createRuntime({
+      ...{ db, clock, turns: this.#turns, conversations: this.#conversations, entryWrites, buildContext: deps.buildContext },
+      parked: this.#parked,
+      withdrawn: (pull) => this.#capacity.tell({ type: 'Withdraw', pull }),
+      claiming: () => this.#claiming,
+    });
   }
 
   #capacityBehaviour(): CapacityBehaviour {
@@ -267,106 +264,6 @@ class Tree implements Actors {
     for (const timer of this.#timers) timer.cancel();
     return this.#system.drain(graceMs);
   }
-
-  readonly runtime: Runtime = {
-    submitQuestion: async (input) => {
-      const reply = await this.#submit(input);
-      // The person's main conversation is another one by now: the remembered one was erased, or is somebody else's.
-      const forgotten = reply.kind === 'no-conversation' && input.conversationId === null && this.#mains.delete(personOf(input));
-      return forgotten ? this.#submit(input) : reply;
-    },
-    stopTurn: async (member, turnId) => {
-      const turn = await findTurn(this.#deps.db, member, turnId);
-      if (!turn) return { kind: 'no-turn' };
-      if (turn.status === 'STOPPED') return { kind: 'stopped' };
-      if (turn.status === 'DONE' || turn.status === 'FAILED') return { kind: 'already-ended' };
-      return this.#ask(turn.conversationId, { type: 'StopTurn', turnId });
-    },
-    claimNext: async (sandbox, waitMs, signal) => {
-      if (!this.#claiming || signal.aborted) return null;
-      const pull = new ParkedPull(sandbox, this.#deps.clock, waitMs);
-      const abandon = () => pull.answer(null);
-      signal.addEventListener('abort', abandon, { once: true });
-      this.#parked.add(pull);
-      try {
-        // A pull that was given up is answered at once, also while its command still waits in the mailbox.
-        const parked = this.#ask(sandbox.conversationId, { type: 'ClaimNext', pull }).then(() => pull.answered);
-        return await Promise.race([pull.answered, parked]);
-      } finally {
-        abandon();
-        this.#parked.delete(pull);
-        this.#capacity.tell({ type: 'Withdraw', pull });
-        signal.removeEventListener('abort', abandon);
-      }
-    },
-    readContext: async (attempt) => {
-      // Read beside the fence, not after it: the context is given out only when the attempt has passed.
-      const [state, context] = await Promise.all([noteCall(this.#deps.db, key(attempt)), this.#deps.buildContext(attempt.runId)]);
-      if (!state) return { kind: 'lost' };
-      if (state.stop) return { kind: 'stopped', stop: state.stop };
-      if (context !== 'too-long') return context ? { kind: 'context', context } : { kind: 'lost' };
-      const end: TurnEndRequest = { outcome: 'FAILED', reason: 'ERROR', detail: 'context_overflow', entries: [], lastPartial: null };
-      await this.#askFor(attempt, { type: 'EndTurn', attempt, end });
-      return { kind: 'lost' };
-    },
-    renewLease: async (attempt) => {
-      const reply = await this.#askFor<LeaseReply>(attempt, { type: 'RenewLease', attempt });
-      this.#turns.leaseRenewed(reply.kind);
-      return reply;
-    },
-    publishPartial: (attempt, partial) => this.#askFor(attempt, { type: 'PublishPartial', attempt, partial }),
-    endTurn: (attempt, end) => this.#askFor(attempt, { type: 'EndTurn', attempt, end }),
-    endRun: (attempt, end) => this.#askFor(attempt, { type: 'EndRun', attempt, end }),
-    eraseEntry: async (member, id) => {
-      await this.#entryWrites.eraseEntry(member, id);
-      this.#turns.erased('entry');
-    },
-    editEntry: (member, id, text) => this.#entryWrites.editEntry(member, id, text),
-    voteEntry: (member, id, vote) => this.#entryWrites.voteEntry(member, id, vote),
-  };
-
-  async #submit(input: QuestionInput): Promise<SubmitReply> {
-    const conversationId = await this.#conversationFor(input);
-    if (!conversationId) return { kind: 'no-conversation' };
-    return this.#ask<SubmitReply>(conversationId, { type: 'SubmitQuestion', input }).catch((error: unknown) => {
-      if (error instanceof RuntimeFault && error.code === 'CONVERSATION_NOT_FOUND') return { kind: 'no-conversation' };
-      throw error;
-    });
-  }
-
-  /** The reply's type belongs to the command; one actor answers all of them. */
-  async #ask<Reply>(id: ConversationId, command: ConversationCommand): Promise<Reply> {
-    return (await this.#conversations.ask(id, command)) as Reply;
-  }
-
-  /** A call of an attempt; one that has lost its run is counted. */
-  async #askFor<Reply extends { readonly kind: string }>(attempt: Attempt, command: ConversationCommand): Promise<Reply> {
-    const reply = await this.#ask<Reply>(attempt.sandbox.conversationId, command);
-    if (reply.kind === 'lost') this.#turns.fencingRejected();
-    return reply;
-  }
-
-  /** The actor compares the owner itself; the question is only whether an actor may be activated for a stranger's id. */
-  async #conversationFor(input: QuestionInput): Promise<ConversationId | null> {
-    const { conversationId, workspaceId, accountId } = input;
-    if (conversationId !== null) {
-      const known = this.#conversations.has(conversationId) || (await ownsConversation(this.#deps.db, input, conversationId));
-      return known ? conversationId : null;
-    }
-    const person = personOf(input);
-    const main = this.#mains.get(person) ?? (await findOrCreateMain(this.#deps.db, workspaceId, accountId));
-    if (this.#mains.size >= MAINS_MAX) this.#mains.clear();
-    this.#mains.set(person, main);
-    return main;
-  }
-}
-
-function personOf({ workspaceId, accountId }: QuestionInput): string {
-  return `${workspaceId}/${accountId}`;
-}
-
-function key(attempt: Attempt) {
-  return { runId: attempt.runId, epoch: attempt.epoch, sandboxId: attempt.sandbox.sandboxId };
 }
 
 /** The end of a turn of Slack has enqueued its post. (The next sweep finds what this server did not see end.) */
