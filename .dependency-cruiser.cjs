@@ -70,7 +70,7 @@ module.exports = {
       comment: 'The page imports kernel and contract only.',
     }),
     only('main-composes-the-product', {
-      from: '^src/(main|server|server-(parts|people|slack|operators|traces)|database|(local-)?sandboxes|doctor)[.]ts$',
+      from: '^src/(main|server|server-(parts|doors|people|slack|operators|traces)|database|(local-)?sandboxes|doctor)[.]ts$',
       allowed: ['^(src|db|sandbox-runner)/', '^actors/index[.]ts$'],
       comment: 'The product needs no spec, bench or tool, and enters actors/ by its door.',
     }),

@@ -40,6 +40,8 @@ import {
 } from './ops/index.ts';
 import type { Sandboxes } from './sandboxes.ts';
 
+/** Open connections of a listener. */
+export const CONNECTIONS_MAX = 10_000;
 /** Folder of the built page. */
 export const PAGE_FOLDER = fileURLToPath(new URL('../dist/web', import.meta.url));
 

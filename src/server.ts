@@ -9,43 +9,31 @@ import { slackTokens } from '../db/slack/connections.ts';
 import type { Config } from './config.ts';
 import { buildContext } from './context/build.ts';
 import { ContextDesk } from './context/desk.ts';
-import type { GitRepositories } from './context/loaders/git/index.ts';
 import { PathWatch } from './context/path-watch.ts';
 import { searchForRun } from './context/search.ts';
 import { LIMITS } from './contract/limits.ts';
 import { type OpenedDatabase, openServerDatabase } from './database.ts';
 import type { Gateway } from './gateway/index.ts';
-import {
-  BrowserKey,
-  createAgentListener,
-  createEarlyOpsListener,
-  createWebListener,
-  type EarlyOpsListener,
-  type HttpListener,
-  type OpsListenerOptions,
-} from './http/index.ts';
+import { BrowserKey, createAgentListener, createEarlyOpsListener, type EarlyOpsListener, type HttpListener } from './http/index.ts';
 import { systemClock } from './kernel/clock.ts';
 import type { Log } from './kernel/log.ts';
 import { rotateSecrets } from './kernel/rotate-secrets.ts';
 import { SecretBox } from './kernel/secret-box.ts';
 import { createLive, type Live } from './live/index.ts';
-import { MemberAdmin } from './models/members.ts';
 import { createMetrics, type Metrics, recover } from './ops/index.ts';
 import { prepareSandboxes, type Sandboxes } from './sandboxes.ts';
+import { doorForOperators, doorForPeople } from './server-doors.ts';
 import { buildName, type Operators, openOperators } from './server-operators.ts';
 import {
+  CONNECTIONS_MAX,
   environmentModel,
   gatewayMiddleware,
   gaugeSources,
-  modelAdmin,
   openContext,
   openGateway,
   ownHost,
-  PAGE_FOLDER,
   RuntimeDoor,
-  readinessParts,
   type ServerState,
-  sessionFacts,
 } from './server-parts.ts';
 import { openPeople, type PeopleParts } from './server-people.ts';
 import { openSlack } from './server-slack.ts';
@@ -75,7 +63,6 @@ export interface RunningServer {
 }
 
 const SWEEP_MS = 1_000;
-const CONNECTIONS_MAX = 10_000;
 
 /** Starts a server. Rejects with an Error whose message is a sentence for the person when the person can change the reason. */
 export async function startServer(config: Config, log: Log, hooks: ServerHooks = {}): Promise<RunningServer> {
@@ -177,7 +164,7 @@ async function assemble({ config, log, opened, hooks, sandboxes, start }: Parts)
   live.changes.onChange((change) => gateway.seal(change.sealedRunIds));
   live.changes.onChange((change) => desk.seal(change.sealedRunIds));
   live.changes.onRemoteChange((change) => actors.changed(change));
-  const doors = { config, log, opened, sandboxes, actors, live, metrics, state, repositories, people, slack, operators, browserKey };
+  const doors = { config, log, opened, sandboxes, actors, live, metrics, state, repositories, people, slack, operators };
   const web = doorForPeople(doors);
   const opsPort = await start.port;
   start.listener.serve(doorForOperators(doors));
@@ -197,60 +184,6 @@ async function assemble({ config, log, opened, hooks, sandboxes, start }: Parts)
     opened.embedded?.exited.then((how) => (state.draining ? new Promise<string>(() => {}) : how)) ?? new Promise<string>(() => {});
   const ports = { web: webPort, agent: agentPort, ops: opsPort };
   return { ports, actors, browserKey, databaseGone, drainAsked: operators.drainAsked, stop: () => (stopped ??= takeApart(whole)) };
-}
-
-interface DoorParts {
-  readonly config: Config;
-  readonly log: Log;
-  readonly opened: OpenedDatabase;
-  readonly sandboxes: Sandboxes;
-  readonly actors: Actors;
-  readonly live: Live;
-  readonly metrics: Metrics;
-  readonly state: ServerState;
-  readonly repositories: GitRepositories | null;
-  readonly people: PeopleParts;
-  readonly slack: Slack;
-  readonly operators: Operators;
-  readonly browserKey: BrowserKey | null;
-}
-
-/** The listener for people; it opens when everything behind it is there. */
-function doorForPeople({ config, log, opened, sandboxes, actors, live, metrics, people, slack }: DoorParts): HttpListener {
-  return createWebListener({
-    ...{ runtime: actors.runtime, db: opened.db, live: live.hub, stages: live.partials, changes: live.changes, clock: systemClock, log },
-    authenticator: people.authenticator,
-    ...(people.signIn ? { signIn: people.signIn } : {}),
-    slack: slack.door,
-    session: sessionFacts(config, sandboxes),
-    pageFolder: PAGE_FOLDER,
-    embedOrigins: config.embedOrigins,
-    connectionsMax: CONNECTIONS_MAX,
-    observe: metrics.observeRequest,
-  });
-}
-
-/** What the operations listener answers from now on. */
-function doorForOperators(parts: DoorParts): OpsListenerOptions {
-  const { config, log, opened, sandboxes, actors, live, metrics, state, repositories, people, slack, operators } = parts;
-  return {
-    parts: readinessParts({ config, opened, live, state, sandboxes }),
-    started: () => state.started,
-    metrics,
-    actors: () => actors.views(),
-    // What operators read goes through their own pool, so that it answers while the server's is busy.
-    models: modelAdmin(config, operators.db),
-    members: new MemberAdmin(operators.db),
-    people: people.admin,
-    repositories: repositories?.admin ?? null,
-    slack: slack.admin(),
-    operators: operators.port,
-    pageFolder: PAGE_FOLDER,
-    adminGuard: operators.guard,
-    ...(people.opsSignIn ? { signIn: people.opsSignIn } : {}),
-    connectionsMax: CONNECTIONS_MAX,
-    log,
-  };
 }
 
 interface Whole {
