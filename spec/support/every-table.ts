@@ -84,6 +84,9 @@ async function fillPeople(db: Database, { workspaceId, accountId }: { workspaceI
     sql.unsafe`insert into claim_pause (workspace_id, reason, operator) values (${invited.workspaceId}, 'a spec', 'local')`,
     sql.unsafe`insert into operator_action (id, idempotency_key, operator, action, target, reason, state_before)
       values (${uuidv7()}, 'k', 'local', 'stop', 't', 'r', ${'{ "a" : 1 }'}::json)`,
+    sql.unsafe`insert into operator_account (account_id, role, granted_by) values (${accountId}, 'viewer', 'local')`,
+    sql.unsafe`insert into run_attempt (run_id, epoch, how) select id, 99, 'HANDED_ON' from agent_run limit 1`,
+    sql.unsafe`insert into weekly_sweep (name, week) values ('a spec', '2026-11-29') on conflict do nothing`,
   ]) {
     await run(db, statement);
   }
