@@ -20,7 +20,7 @@ const MOMENTS = 80;
 
 /** A database without a row, which answers at once: only the order of what happens is looked at. */
 const emptyDatabase = { any: async () => [] } as Pick<Executor, 'any'> as Database;
-const everybody = { admitted: async (audiences: readonly Audience[]) => new Set(audiences) } as Pick<Guard, 'admitted'> as Guard;
+const everybody = { judge: ({ audiences }) => new Set(audiences) } as Pick<Guard, 'judge'> as Guard;
 
 /** An account with one stream, and how many snapshots that has got. */
 function reader() {

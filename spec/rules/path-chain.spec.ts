@@ -137,6 +137,16 @@ function expectAcceptable(messages: readonly Sent[]): void {
   expect([...open], 'a call without its result').to.deep.equal([]);
 }
 
+const plain: TurnScript = {
+  ...{ status: 'DONE', reads: 0, callsAtOnce: 1, cut: 'none', summary: 'none', keeps: null, system: false, note: null, erase: null },
+};
+/** The second row, the answer without a word, is erased before the third question. */
+const STOPPED_WITHOUT_A_WORD_AND_ERASED: TurnScript[] = [
+  { ...plain, status: 'STOPPED', cut: 'empty answer' },
+  plain,
+  { ...plain, erase: [1, false] },
+];
+
 describe('the path of any conversation', function () {
   this.timeout(60_000);
 
@@ -168,7 +178,7 @@ describe('the path of any conversation', function () {
           talk.end(question, script);
         }
       }),
-      { numRuns: 400 },
+      { numRuns: 400, examples: [[STOPPED_WITHOUT_A_WORD_AND_ERASED]] },
     );
   });
 });

@@ -3,7 +3,16 @@
  * which pulls and ends over HTTP. Two rigs on one database are two servers.
  */
 import { EventEmitter, once } from 'node:events';
-import { type Actors, createActors, failureTexts, type RunnerView, type Runtime, type SandboxHost } from '../../actors/index.ts';
+import {
+  type Actors,
+  type Attempt,
+  createActors,
+  failureTexts,
+  type RunnerView,
+  type Runtime,
+  type SandboxHost,
+} from '../../actors/index.ts';
+import { checkAttempt } from '../../db/ledger/fence.ts';
 import { registerHost } from '../../db/ledger/sandboxes.ts';
 import type { Database } from '../../db/pool.ts';
 import { sql } from '../../db/pool.ts';
@@ -18,6 +27,7 @@ import {
   localAuthenticator,
 } from '../../src/http/index.ts';
 import { type Clock, systemClock } from '../../src/kernel/clock.ts';
+import { RuntimeFault } from '../../src/kernel/faults.ts';
 import { type HostId, uuidv7 } from '../../src/kernel/ids.ts';
 import { silentLog } from '../../src/kernel/log.ts';
 import { createLive, type Live } from '../../src/live/index.ts';
@@ -169,6 +179,16 @@ export function useRigs(database: { readonly db: Database; readonly url: string 
   };
 }
 
+/** Stands for the gateway: it asks the fence first, as the statement that opens a call does, and makes no call. */
+function fencingGateway(db: Database) {
+  return async (ctx: { body: unknown; state: Record<string, unknown> }) => {
+    const attempt = ctx.state['attempt'] as Attempt;
+    const state = await checkAttempt(db, { runId: attempt.runId, epoch: attempt.epoch, sandboxId: attempt.sandbox.sandboxId });
+    if (!state) throw new RuntimeFault('MENTOR_LEASE_LOST', 'The attempt has lost its run.');
+    ctx.body = { attempt };
+  };
+}
+
 async function openRig(database: { db: Database; url: string }, options: RigOptions = {}): Promise<HttpRig> {
   const { db, url } = database;
   const person = options.person ?? (await makePerson(db));
@@ -203,12 +223,9 @@ async function openRig(database: { db: Database; url: string }, options: RigOpti
     ...{ pageFolder: options.pageFolder ?? '/nowhere', embedOrigins: options.embedOrigins ?? [] },
     connectionsMax: 2_000,
   });
-  const gateway = async (ctx: { body: unknown; state: Record<string, unknown> }) => {
-    ctx.body = { attempt: ctx.state['attempt'] };
-  };
   const pulls = new PullCount(actors.runtime);
   const agent = createAgentListener({
-    ...{ runtime: pulls.runtime, db, gateway, connectionsMax: 2_000, log: silentLog, ...options.agent },
+    ...{ runtime: pulls.runtime, db, gateway: fencingGateway(db), connectionsMax: 2_000, log: silentLog, ...options.agent },
     search: (runId, request) => searchForRun(db, runId, request),
     ...(options.items ? { items: options.items } : {}),
   });

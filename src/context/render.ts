@@ -104,10 +104,11 @@ export function renderRow(row: PathRow, { timeZone, notes, cutOff }: Rendering):
 }
 
 function renderAnswer(row: PathRow, stored: PiEntry, isCutOff: boolean): PiEntry | null {
+  // A stop before the first word leaves nothing that was cut off. What is left of an erased answer does not tell whether it had words.
+  if (isCutOff && isSilent(messageOf(stored) as PiMessage)) return null;
   const entry = row.erased ? skeleton(stored, messageOf(stored) as PiMessage) : stored;
   const message = messageOf(entry) as PiMessage;
-  // A stop before the first word leaves nothing that was cut off.
-  if (isCutOff) return isSilent(message) ? null : keepCutOffAnswer(entry, message);
+  if (isCutOff) return keepCutOffAnswer(entry, message);
   // Pi leaves such answers out of its requests, but not the results of their calls.
   if (message.stopReason === 'error' || message.stopReason === 'aborted') return null;
   return blocksOf(message).length === 0 ? null : entry;

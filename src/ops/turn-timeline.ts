@@ -16,7 +16,6 @@ export async function readTimeline(db: Executor, facts: TurnFacts): Promise<read
   const [attempts, calls] = await Promise.all([readAttempts(db, { turn: id }), readCalls(db, id)]);
   const [entries, sandboxes, actions] = await Promise.all([readTurnEntries(db, id), readTurnSandboxes(db, id), readActionsOf(db, id)]);
   const events: TimelineEvent[] = [
-    { at: facts.created_at, what: 'asked', detail: `on ${facts.surface}` },
     ...toAttempts(attempts).flatMap(attemptEvents),
     ...calls.map(({ openedAt: at, outcome, model, tokens, cost }) => ({
       ...{ at, what: 'call' },
@@ -39,7 +38,9 @@ export async function readTimeline(db: Executor, facts: TurnFacts): Promise<read
       ? []
       : [{ at: facts.ended_at, what: 'ended', detail: [facts.status, facts.error_code].filter(Boolean).join(' ') }]),
   ];
-  return events.sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0));
+  events.sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0));
+  // The statement that stores a question writes several rows, each with a time of its own.
+  return [{ at: facts.created_at, what: 'asked', detail: `on ${facts.surface}` }, ...events];
 }
 
 function attemptEvents({ epoch, how, beganAt, endedAt, host, calls }: AttemptLine): TimelineEvent[] {
