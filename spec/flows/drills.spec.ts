@@ -31,6 +31,7 @@ const WAIT_MS = 90_000;
 const CAPACITY = 2;
 /** Metrics that the drills need not move, and where they are seen to. */
 const ELSEWHERE = {
+  heph_actor_crashes_total: 'spec/rules/actor-kernel.spec.ts',
   heph_actor_overruns_total: 'spec/rules/actor-kernel-context.spec.ts',
   heph_actor_passivations_total: 'spec/rules/actor-kernel-passivation.spec.ts',
   heph_actor_refusals_total: 'spec/rules/actor-kernel-hostile.spec.ts',
@@ -195,7 +196,7 @@ describe('a drill', function () {
     }
     pause.release();
     await answered(turn.id);
-    expect(await heph('turn', 'show', turn.id)).to.include('2 (epoch 2)');
+    expect(await heph('turn', 'show', turn.id)).to.include('epoch 2 on ');
     flow.model.use(answer());
     await clears('HephLeasesExpire', 'HephTurnsStuck');
   });
@@ -258,7 +259,7 @@ describe('a drill', function () {
     await fires('HephOutboxOld');
     const [action] = await write(sql.unsafe`select id from outbox_action where state = 'UNCERTAIN'`);
     slack.fate = () => 'ok';
-    await heph('outbox', 'again', String(action?.['id']));
+    await heph('outbox', 'again', String(action?.['id']), '--reason', 'it is not there');
     await watch.until('Slack has it', async () => slack.messages.length === 1, WAIT_MS);
     await clears('HephOutboxUncertain', 'HephOutboxOld');
   });

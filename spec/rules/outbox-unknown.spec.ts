@@ -79,7 +79,7 @@ describe('the outbox, after an unknown outcome', () => {
     fates('dropAccepted', 'dropAccepted');
     const rig = open({ times: { ...QUICK, readEveryMs: 3_600_000 } });
     await work(rig, 'one is found', (rows) => rows.some(({ state }) => state === 'SENT'));
-    await fill(1, 1);
+    await fill(1, 1, 2); // not behind the one that waits to be read
     await work(rig, 'the third is sent', (rows) => rows[2]?.state === 'SENT');
     expect(outbox.slack.callsOf('conversations.replies')).to.have.length(1);
     const waiting = sql.unsafe`select extract(epoch from read_after - clock_timestamp())::int as s from slack_connection`;
@@ -88,7 +88,7 @@ describe('the outbox, after an unknown outcome', () => {
     outbox.slack.fate = ({ method }) => (method === 'conversations.replies' ? { limitedS: 7_200 } : 'ok');
     await work(rig, 'Slack asks to wait', (rows) => rows.some(({ reason }) => reason === 'history_limited'));
     await until('the reading is paused', async () => Number((await run(database.db, waiting))[0]?.['s']) > 7_000);
-    await fill(1, 1);
+    await fill(1, 1, 3);
     await work(rig, 'the fourth is sent', (rows) => rows[3]?.state === 'SENT');
   });
 

@@ -13,7 +13,8 @@ export interface OutboxScene {
   readonly person: Person;
   readonly connectionId: string;
   /** `count` channels with `each` posts; ids in order, by channel. */
-  fill(channels: number, each: number): Promise<ReadonlyMap<string, readonly string[]>>;
+  /** Channels from `D0` on, or from another number. */
+  fill(channels: number, each: number, firstChannel?: number): Promise<ReadonlyMap<string, readonly string[]>>;
   /** A server that posts; it is stopped after the test. `apiUrl`: of another Slack. */
   open(options?: { readonly timeoutMs?: number; readonly times?: OutboxTimes; readonly apiUrl?: string }): OutboxRig;
   /** Looks until the condition holds. */
@@ -54,7 +55,7 @@ export function useOutbox(database: { readonly db: Database }): OutboxScene {
     get connectionId() {
       return connectionId;
     },
-    fill: (channels, each) => fillOutbox(database.db, person, [channels, each]),
+    fill: (channels, each, firstChannel) => fillOutbox(database.db, person, [channels, each, firstChannel ?? 0]),
     open: ({ timeoutMs, times = QUICK, apiUrl = slack.apiUrl } = {}) => {
       const rig = openOutbox(database.db, { sender: sender(apiUrl, timeoutMs), times });
       rigs.push(rig);

@@ -68,12 +68,12 @@ export async function actions(db: Database): Promise<readonly ActionRow[]> {
 export async function fillOutbox(
   db: Database,
   person: Person,
-  [channels, each]: readonly [number, number],
+  [channels, each, firstChannel = 0]: readonly [number, number, number?],
 ): Promise<ReadonlyMap<string, readonly string[]>> {
   const filled = new Map<string, string[]>();
   for (let n = 0; n < each; n++) {
     for (let c = 0; c < channels; c++) {
-      const [channel, id] = [`D${c}`, randomUUID()];
+      const [channel, id] = [`D${firstChannel + c}`, randomUUID()];
       filled.set(channel, [...(filled.get(channel) ?? []), id]);
     }
   }
