@@ -32,7 +32,6 @@ function attempts({ port, opsPort }: ServerProcess): string {
     ['guess a link', `${web}/?key=${'A'.repeat(43)}`, { redirect: 'manual' }],
     ['the page', `${web}/`, {}],
     ['actors', `http://127.0.0.1:${opsPort}/admin/api/actors`, {}],
-    ['the operators page', `http://127.0.0.1:${opsPort}/ops`, {}],
     ['guess the key', `http://127.0.0.1:${opsPort}/admin/api/models`, { headers: { authorization: `Bearer ${'A'.repeat(43)}` } }],
     ['give it a budget', `http://127.0.0.1:${opsPort}/admin/api/budgets`, { method: 'PUT', headers: json, body: '{}' }],
   ];
@@ -59,7 +58,7 @@ describe('where commands run as the user of the server', function () {
 
     const tried = flow.model.seen.at(-1)?.toolResults.join('\n') ?? '';
     const statuses = tried.split('\n').flatMap((line) => line.match(/^[a-z ]+: (.+)$/)?.[1] ?? []);
-    expect(statuses, tried).to.deep.equal(Array.from({ length: 15 }, () => '401'));
+    expect(statuses, tried).to.deep.equal(Array.from({ length: 14 }, () => '401'));
     expect((await person.entries(turn.conversationId)).map(({ text }) => text)).to.not.include('Forged?');
 
     const secrets = [link.split('key=')[1] as string, person.cookie?.split('=')[1] as string];

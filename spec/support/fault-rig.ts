@@ -116,17 +116,18 @@ export class FaultRig {
     const dir = mkdtempSync(path.join(tmpdir(), 'heph-faults-'));
     const extraSettings = { shared_buffers: '32MB', wal_level: 'logical' };
     const postgres = await startEmbeddedPostgres({ dataDir: dir, log: silentLog, extraSettings });
-    await migrate(postgres.url);
-    const audit = await LedgerAudit.open(postgres.url, { capacity: CAPACITY, leaseTtlMs });
+    const url = postgres.tcpUrl; // wires stand between it and the servers
+    await migrate(url);
+    const audit = await LedgerAudit.open(url, { capacity: CAPACITY, leaseTtlMs });
     if (audit === null) throw new Error('the embedded PostgreSQL keeps no logical log');
     const model = await startModelServer();
     const places = await Promise.all(
       envs.map(async (env) => {
-        const wire = await PgWire.open(postgres.url);
-        return new Place(wire, { ...serverEnv(model, wire.url(postgres.url), leaseTtlMs), ...env });
+        const wire = await PgWire.open(url);
+        return new Place(wire, { ...serverEnv(model, wire.url(url), leaseTtlMs), ...env });
       }),
     );
-    const db = await openTestDatabase(postgres.url, 4);
+    const db = await openTestDatabase(url, 4);
     const rig = new FaultRig({ model, db, audit, places: places as [Place, Place] & Place[], postgres, dir });
     await rig.ready();
     const { turn } = await rig.ask(rig.places[0], 'the first of all');
