@@ -46,7 +46,7 @@ export async function lockTrees(tx: Executor, ids: readonly EntryId[], reach: Re
 export interface LiveEntry {
   readonly id: EntryId;
   readonly conversationId: ConversationId;
-  /** `named`: it was asked for. `copy`: a summary that covers a named one, or a search result that quotes it. */
+  /** `named`: it was asked for. `copy`: a search result that quotes a named one, or a summary that covers a named one or such a result. */
   readonly why: 'named' | 'copy';
   readonly payload: string | null;
 }
@@ -73,8 +73,13 @@ export async function readWithCopies(
       from mentor_entry e join tree on tree.id = e.conversation_id left join mentor_turn t on t.id = e.turn_id
       where e.id = any(${sql.array(ids, 'uuid')}) and e.erased_at is null
         and (not ${shownOnly}::boolean or e.kind in ('QUESTION', 'DIGEST') or (e.kind = 'ANSWER' and e.text is not null))
+    ), quoting as materialized (
+      select r.id, r.conversation_id, coalesce(t.question_seq, r.seq) as grp, r.seq
+      from mentor_entry r join tree on tree.id = r.conversation_id left join mentor_turn t on t.id = r.turn_id
+      where r.source_entry_ids && (select array_agg(id) from named)
     ), copy as (
-      select s.id from named x join tree d on d.id = x.conversation_id or d.parent_conversation_id = x.conversation_id
+      select s.id from (select * from named union all select * from quoting) x
+        join tree d on d.id = x.conversation_id or d.parent_conversation_id = x.conversation_id
         join mentor_entry s on s.conversation_id = d.id and s.kind = 'SUMMARY' and s.erased_at is null
         left join mentor_turn st on st.id = s.turn_id
         left join mentor_entry b on b.conversation_id = s.conversation_id and b.seq = s.to_seq left join mentor_turn bt on bt.id = b.turn_id
@@ -83,8 +88,7 @@ export async function readWithCopies(
         then (x.grp, x.seq) <= (coalesce(bt.question_seq, b.seq, st.question_seq, s.seq), coalesce(b.seq, s.seq))
         else (x.grp, x.seq) <= (coalesce(pt.question_seq, p.seq), p.seq) end
       union
-      select r.id from mentor_entry r join tree on tree.id = r.conversation_id
-      where r.source_entry_ids && (select array_agg(id) from named)
+      select id from quoting
     ), gone as (select id, true as named from named union all select id, false from copy where id not in (select id from named))
     select e.id, e.conversation_id, gone.named, e.payload::text as payload from gone join mentor_entry e on e.id = gone.id
     order by e.conversation_id, e.seq`);

@@ -241,7 +241,7 @@ describe('an erasure beside a running turn', () => {
         const key = { runId: grant.runId, epoch: grant.epoch, sandboxId };
         // What the model could see when the turn was claimed, or later.
         const seen = await run(it.db, sql.unsafe`select id from mentor_entry where text = ${CANARY}`);
-        const entries = [...(seen.length > 0 ? [summary(), searchResult(seen.map((row) => row['id'] as EntryId))] : []), answer()];
+        const entries = [...(seen.length > 0 ? [searchResult(seen.map((row) => row['id'] as EntryId)), summary()] : []), answer()];
         for (let done = null; !done; ) {
           const version = (await loadConversation(it.db, conversationId))?.version ?? -1;
           done = await endTurn(it.db, { ...key, conversationId, version, status: 'DONE', error: null, entries });

@@ -144,6 +144,17 @@ describe('erasing a message', () => {
     expect(await isErased(own)).to.equal(false);
   });
 
+  it('takes a thread’s summary that covers a search result which quotes it, and not one from before that result', async () => {
+    const parent = await store({ kind: 'ANSWER', text: 'parent', payload: CALL });
+    const behind = await store({ kind: 'QUESTION', text: 'behind' });
+    const threadId = await makeThread(database.db, person, { mainId, entryId: parent });
+    const older = await store({ kind: 'SUMMARY', payload: SUMMARY }, threadId);
+    const found = await store({ kind: 'TOOL_RESULT', payload: RESULT, sourceIds: [behind] }, threadId);
+    const newer = await store({ kind: 'SUMMARY', payload: SUMMARY }, threadId);
+    await erase([behind]);
+    expect([await isErased(older), await isErased(found), await isErased(newer)]).to.deep.equal([false, true, true]);
+  });
+
   it('takes a thread’s summary when it erases the thread’s parent', async () => {
     const parent = await store({ kind: 'ANSWER', text: 'parent', payload: CALL });
     const threadId = await makeThread(database.db, person, { mainId, entryId: parent });
