@@ -250,8 +250,15 @@ describe('a drill', function () {
   it('Slack: it hangs up on every call, so that nobody knows what it has taken; an operator looks and says so', async () => {
     await quiet('HephOutboxUncertain', 'HephOutboxOld');
     await heph('slack', 'connect', 'T0TEAM', '--workspace', 'home');
-    slack.fate = ({ method }) => (method === 'chat.postMessage' || method.startsWith('conversations.') ? 'drop' : 'ok');
+    let busy = true; // at first Slack asks to wait, so that a look finds the post waiting
+    slack.fate = ({ method }) => {
+      if (method !== 'chat.postMessage' && !method.startsWith('conversations.')) return 'ok';
+      return busy ? { limitedS: 1 } : 'drop';
+    };
     await deliver(server.port, callback(message('hello')));
+    const isSeen = async () => (await watch.firing()) !== null && watch.moved.has('heph_outbox_pending');
+    await watch.until('the post is seen to wait', isSeen, WAIT_MS);
+    busy = false;
     await fires('HephOutboxUncertain');
     const list = await heph('outbox', 'list');
     expect(list).to.include('UNCERTAIN');
