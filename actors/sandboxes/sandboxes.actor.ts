@@ -241,12 +241,14 @@ export class SandboxesBehaviour implements Behaviour<SandboxesState, SandboxesCo
     host.end(own.id).catch((error: unknown) => log.error('sandbox could not end', { sandboxId: own.id }, error));
   }
 
+  /** Nobody waits for a runner that may hang here either: until it is gone the host may say BUSY, and its exit makes this actor look again. */
   async #end(state: SandboxesState, own: OwnSandbox): Promise<boolean> {
     if (!(await endIdleSandbox(this.#deps.db, own.id))) return false;
     this.#forget(state, own);
     const { host, log } = this.#deps;
-    await (host.outliving ? host.outliving.rest(own.id) : host.end(own.id));
     log.info('sandbox ended', { sandboxId: own.id, why: 'idle' });
+    const ended = host.outliving ? host.outliving.rest(own.id) : host.end(own.id);
+    ended.catch((error: unknown) => log.error('sandbox could not end', { sandboxId: own.id }, error));
     return true;
   }
 
