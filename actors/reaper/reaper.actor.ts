@@ -53,7 +53,7 @@ export class ReaperBehaviour implements Behaviour<null, ReaperCommand, number> {
     for (const sandboxId of silent) log.warn('sandbox ended', { sandboxId, why: 'its lease ran out' });
     let count = 0;
     for (let batch = 0; batch < BATCHES_PER_SWEEP_MAX; batch++) {
-      const taken = await takeBackLeases(db, REAP_BATCH_MAX, texts);
+      const taken = await takeBackLeases(db, REAP_BATCH_MAX, { ...texts, endsSandbox: true });
       for (const turn of taken) {
         log.info('attempt taken back', { turnId: turn.turnId, runId: turn.runId, epoch: turn.epoch, status: turn.status });
         this.#deps.takenBack(turn);

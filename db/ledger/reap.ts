@@ -13,6 +13,11 @@ import { TURN_TIMES, type TurnTiming, timingRow, toTiming } from './timing.ts';
 export interface ReapTexts {
   readonly failed: { readonly code: string; readonly text: string };
   readonly deadline: { readonly code: string; readonly text: string };
+  /**
+   * End the sandbox of a lease that has run out in the same statement. The reaper ends silent sandboxes first (endSilentSandboxes), but a lease may
+   * run out between the two, and a conversation must not wait for a sandbox that does not answer.
+   */
+  readonly endsSandbox?: boolean;
 }
 
 export interface TakenBack {
@@ -58,7 +63,7 @@ export async function takeBackLeases(db: Executor, batchMax: number, texts: Reap
       where c.version = d.version
       order by c.id for update of c skip locked
     ), held as materialized (
-      select t.id as turn_id, t.account_id, t.status, t.attempt, r.id as run_id, r.epoch, r.called_at, r.conversation_id,
+      select t.id as turn_id, t.account_id, t.status, t.attempt, r.id as run_id, r.epoch, r.called_at, r.conversation_id, r.sandbox_id,
         r.deadline_at <= (select clock_timestamp()) as late, r.lease_until <= clock_timestamp() as expired
       from locked l join agent_run r on r.id = l.run_id join mentor_turn t on t.id = r.turn_id
       where r.state = 'LEASED' and (l.orphan or r.lease_until <= clock_timestamp())
@@ -83,6 +88,9 @@ export async function takeBackLeases(db: Executor, batchMax: number, texts: Reap
       returning r.id
     ), freed as (
       update turn_slot s set run_id = null from run where s.run_id = run.id
+    ), box as (
+      update sandbox b set state = 'ENDED', ended_at = clock_timestamp() from verdict v
+      where ${texts.endsSandbox ?? false}::boolean and b.id = v.sandbox_id and b.state <> 'ENDED'
     ), conv as (
       update mentor_conversation c set version = c.version + 1 from verdict v where c.id = v.conversation_id
       returning c.id, c.workspace_id, c.version
