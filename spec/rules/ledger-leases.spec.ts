@@ -61,6 +61,15 @@ describe('leases and slots of the ledger', () => {
     );
   }
 
+  it('ends a silent sandbox with the lease that it lost, also when that runs out between two looks, so that the turn gets another one', async () => {
+    const it = await claimed(database.db);
+    await expire(it.grant.runId);
+    await takeBackLeases(it.db, 10, { ...TEXTS, endsSandbox: true });
+    const [box] = await run(it.db, sql.unsafe`select state, ended_at is not null as over from sandbox where id = ${it.sandbox.id}`);
+    expect(box).to.deep.equal({ state: 'ENDED', over: true });
+    expect(await turnRow(it.db, it.asked.turnId)).to.include({ status: 'QUEUED', attempt: 1 });
+  });
+
   it('requeues the first lost lease, fails the second, and counts each attempt at its claim', async () => {
     // rule: R9
     const it = await claimed(database.db);
